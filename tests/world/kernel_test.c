@@ -1,71 +1,17 @@
 /* The kernel of the simulated world, by small programs that run in it: time, pipes, signals,
  * children, timers, machines that sleep and halt, and the loop of the product. */
+#include "tests/world/kernel_test.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <setjmp.h>
-#include <signal.h>
-#include <spawn.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
+#include <sys/epoll.h>
+#include <sys/timerfd.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "jobs/base/process/loop.h"
-#include "tests/world/call.h"
-#include "tests/world/kernel_internal.h"
-#include "tests/world/tree.h"
-
-static struct machine *machine;
-
-/* Within a program no assertion of cmocka may fail: it would jump to another stack. */
-static void must(bool right, const char *what)
-{
-	if (!right)
-		world_broken(what);
-}
-#define MUST(condition) must(condition, #condition)
-
-/* What the programs tell the test. */
-static int results[16];
-static int64_t times[16];
-
-static int started(void **state)
-{
-	static int number;
-	char host[32];
-
-	(void)state;
-	snprintf(host, sizeof host, "host-%d", ++number);
-	machine = machine_new(host, 1800000000 * WORLD_S);
-	memset(results, 0, sizeof results);
-	memset(times, 0, sizeof times);
-	return 0;
-}
-
-static struct process *start(const char *program)
-{
-	char *argv[] = { (char *)program, NULL }, *envp[] = { "HOME=/", NULL };
-	char path[64], line[64];
-	struct process *process;
-
-	snprintf(path, sizeof path, "/bin/%s", program);
-	snprintf(line, sizeof line, "\177ELF world %s\n", program);
-	tree_put(machine, path, line, strlen(line), 0755);
-	process = process_start(&(struct process_start){
-		.machine = machine, .program = path, .argv = argv, .envp = envp });
-	assert_non_null(process);
-	return process;
-}
 
 /* ---- time ---- */
 
@@ -85,10 +31,10 @@ static int sleeper(int argc, char **argv)
 
 static void test_a_pause_takes_its_time(void **state)
 {
-	struct process *process = start("sleeper");
+	struct process *process = start(sleeper);
 
 	(void)state;
-	world_play_until(WORLD_NEVER);
+	play();
 	assert_in_range(results[0], 2000, 2001);
 	assert_int_equal(process->state, PROCESS_GONE);
 	assert_true(WIFEXITED(process->status));
@@ -109,10 +55,10 @@ static void suspend(void *arg)
 static void test_a_machine_that_sleeps_does_nothing(void **state)
 {
 	(void)state;
-	start("sleeper");
+	start(sleeper);
 	world_at(now_ns + WORLD_S, suspend, machine);
 	world_at(now_ns + 100 * WORLD_S, wake, machine);
-	world_play_until(WORLD_NEVER);
+	play();
 	assert_in_range(results[0], 101000, 101001);
 	assert_int_equal(machine->slept_ns, 99 * WORLD_S);
 }
@@ -159,7 +105,7 @@ static int talker(int argc, char **argv)
 	char *bytes = calloc(1, LEN), *back = calloc(1, LEN);
 	int to, from, status;
 	size_t sent = 0, had = 0;
-	pid_t pid = spawn_with_pipes("/bin/echo", &to, &from);
+	pid_t pid = spawn_with_pipes(install(echo), &to, &from);
 
 	(void)argc, (void)argv;
 	for (size_t i = 0; i < LEN; i++)
@@ -196,9 +142,8 @@ static int talker(int argc, char **argv)
 static void test_children_talk_by_pipes(void **state)
 {
 	(void)state;
-	tree_put(machine, "/bin/echo", "\177ELF world echo\n", 17, 0755);
-	start("talker");
-	world_play_until(WORLD_NEVER);
+	start(talker);
+	play();
 	assert_int_equal(results[0], 1);
 	assert_int_equal(results[1], 0);
 	assert_int_equal(results[2], 0);
@@ -243,24 +188,111 @@ static void test_a_loop_runs_for_28_hours(void **state)
 	int64_t before_ns = now_ns;
 
 	(void)state;
-	start("looper");
-	world_play_until(WORLD_NEVER);
+	start(looper);
+	play();
 	assert_int_equal(results[0], 28 * 3600 * 10);
 	assert_in_range((now_ns - before_ns) / WORLD_S, 28 * 3600, 28 * 3600 + 600);
+}
+
+/* ---- polls ---- */
+
+static int poller(int argc, char **argv)
+{
+	struct epoll_event event = { .events = EPOLLIN, .data.u32 = 7 }, got[4];
+	int epoll = epoll_create1(EPOLL_CLOEXEC), fds[2], high;
+
+	(void)argc, (void)argv;
+	MUST(pipe2(fds, O_CLOEXEC) == 0);
+	MUST(epoll_ctl(epoll, EPOLL_CTL_ADD, fds[0], &event) == 0);
+	MUST(epoll_ctl(epoll, EPOLL_CTL_ADD, fds[0], &event) < 0 && errno == EEXIST);
+	MUST(epoll_wait(epoll, got, 4, 0) == 0);
+	MUST(write(fds[1], "x", 1) == 1);
+	MUST(epoll_wait(epoll, got, 4, -1) == 1 && got[0].data.u32 == 7);
+	MUST(got[0].events == EPOLLIN);
+	close(fds[1]);
+	MUST(epoll_wait(epoll, got, 4, -1) == 1 && got[0].events == (EPOLLIN | EPOLLHUP));
+	/* Another descriptor keeps the interest, as Linux has it; the last one ends it. */
+	high = fcntl(fds[0], F_DUPFD_CLOEXEC, 20);
+	MUST(high == 20);
+	close(fds[0]);
+	MUST(epoll_wait(epoll, got, 4, 0) == 1);
+	close(high);
+	MUST(epoll_wait(epoll, got, 4, 0) == 0);
+	MUST(epoll_ctl(epoll, EPOLL_CTL_DEL, fds[0], NULL) < 0 && errno == EBADF);
+	results[0] = 1;
+	return 0;
+}
+
+static void test_epoll_follows_descriptions(void **state)
+{
+	(void)state;
+	start(poller);
+	play();
+	assert_int_equal(results[0], 1);
+}
+
+/* A timer of every 10 s on the clock that goes on while the machine sleeps. */
+static int timer_watcher(int argc, char **argv)
+{
+	const struct itimerspec every = { { 10, 0 }, { 10, 0 } };
+	int timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC);
+	uint64_t times;
+
+	(void)argc, (void)argv;
+	MUST(timerfd_settime(timer, 0, &every, NULL) == 0);
+	MUST(read(timer, &times, sizeof times) == sizeof times && times == 1);
+	MUST(read(timer, &times, sizeof times) == sizeof times);
+	results[0] = (int)times;
+	return 0;
+}
+
+static void test_timers_are_due_after_sleep(void **state)
+{
+	(void)state;
+	start(timer_watcher);
+	world_at(now_ns + 15 * WORLD_S, suspend, machine);
+	world_at(now_ns + 115 * WORLD_S, wake, machine);
+	play();
+	assert_int_equal(results[0], 10);
+}
+
+/* Small writes to a pipe are whole, large ones may be parts. */
+static int filler(int argc, char **argv)
+{
+	static const char bytes[70000];
+	int fds[2];
+
+	(void)argc, (void)argv;
+	MUST(pipe2(fds, O_CLOEXEC | O_NONBLOCK) == 0);
+	MUST(write(fds[1], bytes, sizeof bytes) == 65536);
+	MUST(write(fds[1], bytes, 1) < 0 && errno == EAGAIN);
+	MUST(read(fds[0], (char[100]){ 0 }, 100) == 100);
+	MUST(write(fds[1], bytes, 4096) < 0 && errno == EAGAIN);
+	MUST(write(fds[1], bytes, 5000) == 100);
+	MUST(poll(&(struct pollfd){ .fd = fds[1], .events = POLLOUT }, 1, 0) == 0);
+	results[0] = 1;
+	return 0;
+}
+
+static void test_a_pipe_fills_up(void **state)
+{
+	(void)state;
+	start(filler);
+	play();
+	assert_int_equal(results[0], 1);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(test_a_pause_takes_its_time, started),
-		cmocka_unit_test_setup(test_a_machine_that_sleeps_does_nothing, started),
-		cmocka_unit_test_setup(test_children_talk_by_pipes, started),
-		cmocka_unit_test_setup(test_a_loop_runs_for_28_hours, started),
+		cmocka_unit_test_setup(test_a_pause_takes_its_time, fresh_machine),
+		cmocka_unit_test_setup(test_a_machine_that_sleeps_does_nothing, fresh_machine),
+		cmocka_unit_test_setup(test_children_talk_by_pipes, fresh_machine),
+		cmocka_unit_test_setup(test_epoll_follows_descriptions, fresh_machine),
+		cmocka_unit_test_setup(test_timers_are_due_after_sleep, fresh_machine),
+		cmocka_unit_test_setup(test_a_pipe_fills_up, fresh_machine),
+		cmocka_unit_test_setup(test_a_loop_runs_for_28_hours, fresh_machine),
 	};
 
-	program_register("sleeper", sleeper);
-	program_register("echo", echo);
-	program_register("talker", talker);
-	program_register("looper", looper);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,6 +3,7 @@
 #include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/random.h>
@@ -20,6 +21,7 @@ CALL_WRAPS(nanosleep);
 CALL_WRAPS(getpid);
 CALL_WRAPS(getppid);
 CALL_WRAPS(geteuid);
+CALL_WRAPS(setenv);
 CALL_WRAPS(getrlimit);
 CALL_WRAPS(setrlimit);
 CALL_WRAPS(prctl);
@@ -100,6 +102,32 @@ uid_t __wrap_geteuid(void)
 {
 	call_enter(CALL_geteuid, NULL, -1);
 	return USER_ID;
+}
+
+/* That of glibc reallocates the list that it made last, which may be another process's. */
+int __wrap_setenv(const char *name, const char *value, int overwrite)
+{
+	size_t len = strlen(name), count = 0, size = len + strlen(value) + 2;
+	char **row = environ, **list, *text;
+
+	call_enter(CALL_setenv, NULL, -1);
+	for (; row[count] && (strncmp(row[count], name, len) != 0 || row[count][len] != '=');
+	     count++)
+		;
+	if (row[count] && !overwrite)
+		return 0;
+	text = world_zero(size);
+	snprintf(text, size, "%s=%s", name, value);
+	if (row[count]) {
+		row[count] = text;
+		return 0;
+	}
+	/* Not freed: somebody may still read the old list. */
+	list = world_zero((count + 2) * sizeof *list);
+	memcpy(list, row, count * sizeof *list);
+	list[count] = text;
+	environ = list;
+	return 0;
 }
 
 int __wrap_getrlimit(__rlimit_resource_t resource, struct rlimit *ret)

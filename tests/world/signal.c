@@ -97,8 +97,12 @@ void signal_send(struct process *process, int signo)
 		process_end(process, SIGKILL);
 		return;
 	}
-	if (signo == SIGCONT)
+	if (signo == SIGCONT) {
 		go_on(process);
+		signal_act(process); /* what has waited meanwhile */
+		if (process->state != PROCESS_ALIVE)
+			return;
+	}
 	if (signo == SIGSTOP) {
 		stop(process);
 		return;
