@@ -8,6 +8,8 @@
   constant    a number is one more, one less, a thousand times as much, or 0; true becomes false
   enum        an enumerator becomes the next one of its enumeration
 
+Left out are changes that cannot matter: < that becomes <= in `a < b ? a : b` and in `if (a > b) a = b;`.
+
 What must be constant when the file is compiled cannot be switched while it runs: Finder.left counts these by
 kind (case labels, static initialisers, sizeof, what macros make, zero initialisers)."""
 
@@ -60,6 +62,7 @@ class Finder:
     macros: set[str]         # names of the macros without arguments that the product defines
     mutants: list[Mutant] = field(default_factory=list)
     left: Counter = field(default_factory=Counter)
+    pickers: set[str] = field(default_factory=set)
     function: str = ""
     result: str = ""
     body: str = ""
@@ -142,7 +145,7 @@ class Finder:
             self.walk(child, node, macro)
 
     def is_zero(self, node: dict) -> bool:
-        return re.fullmatch(r"\{\s*0\s*\}", self.text(node)) is not None if self.source.place(node) else False
+        return bool(self.source.place(node)) and bool(re.fullmatch(r"(\(.*\))?\s*\{\s*0\s*\}", self.text(node)))
 
     # ---- what is at one node
 
@@ -167,6 +170,24 @@ class Finder:
         elif kind == "DeclRefExpr" and node["referencedDecl"]["kind"] == "EnumConstantDecl":
             self.visit_enumerator(node, place)
 
+    def picks(self, node: dict) -> None:
+        """Notes a comparison that picks the less or the more of two: `a < b ? a : b`, `if (a > b) a = b;`. With
+        equality in it, it picks the same."""
+        parts = children(node)
+        test = bare(parts[0])
+        if test.get("kind") != "BinaryOperator" or test["opcode"] not in ("<", "<=", ">", ">=") or len(parts) < 2:
+            return
+        sides = {squeezed(self.text(side)) for side in children(test)}
+        then = bare(parts[1])
+        if node["kind"] == "IfStmt" and len(parts) == 2 and then.get("opcode") == "=":
+            chosen = children(then)
+        elif node["kind"] == "ConditionalOperator":
+            chosen = parts[1:]
+        else:
+            return
+        if all(self.source.place(part) for part in chosen) and sides == {squeezed(self.text(part)) for part in chosen}:
+            self.pickers.add(test["id"])
+
     def visit_branch(self, node: dict) -> None:
         parts = children(node)
         begin = self.source.spot(node["range"]["begin"])
@@ -175,6 +196,7 @@ class Finder:
         at = {"DoStmt": 1, "ForStmt": 2}.get(node["kind"], 0)
         if at >= len(parts) or not parts[at].get("kind"):
             return
+        self.picks(node)
         self.negate(parts[at])
         place = self.source.place(bare(parts[at]))
         if node["kind"] == "IfStmt" and place:
@@ -200,7 +222,8 @@ class Finder:
             return
         swapped = between.replace(node["opcode"], SWAPPED[node["opcode"]])
         kind = "logic" if node["opcode"] in ("&&", "||") else "comparison"
-        self.add(place, kind, self.text(left) + swapped + self.text(right))
+        if node["id"] not in self.pickers:
+            self.add(place, kind, self.text(left) + swapped + self.text(right))
         if kind == "logic":
             # Of a && b && c, which is (a && b) && c, each of a, b and c is dropped once.
             self.add(place, "condition", self.text(left), truth=True)
@@ -265,7 +288,7 @@ class Finder:
         elif what.endswith("*"):
             if was != "NULL":
                 self.add(place, "result", "NULL")
-        elif what.startswith("struct "):
+        elif what.startswith("struct ") and not self.is_zero(value):
             self.add(place, "result", f"({what}){{0}}")
         elif bare(value).get("kind") not in ("IntegerLiteral", "ConditionalOperator") and \
                 bare(value).get("referencedDecl", {}).get("kind") != "EnumConstantDecl" and \
