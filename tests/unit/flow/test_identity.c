@@ -1,4 +1,5 @@
-/* Names and texts that a flow makes: bounded copies, the job's name, and the nonce by which a claim is known. */
+/* Names and texts that a flow makes: bounded copies, the job's name, and the nonce by which a claim
+ * is known. */
 #include "tests/unit/flow/story.h"
 
 #include "jobs/flow/internal.h"

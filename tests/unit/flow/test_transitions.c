@@ -1,5 +1,5 @@
-/* What the flow keeps of each event, one event at a time: what is kept, what is reset, and the borders between. The
- * state before is written down, not played. */
+/* What the flow keeps of each event, one event at a time: what is kept, what is reset, and the
+ * borders between. The state before is written down, not played. */
 #include "tests/unit/flow/story.h"
 
 #include "jobs/flow/internal.h"
@@ -80,7 +80,8 @@ static void an_intent_begins_from_nothing(void **state)
 	begin(PHASE_TRAIN);
 	flow.forecast.ends.ms = MIN(70);
 	flow.forecast.times = flow.jit_graphs = flow.workers = 5;
-	flow.claimed = flow.started = flow.saved = flow.chosen = flow.checked = flow.jit_reported = true;
+	flow.claimed = flow.started = flow.saved = flow.chosen = flow.checked = flow.jit_reported =
+		true;
 	flow.submitted_at = flow.claimed_at = flow.unobserved_since = flow.until = flow.at;
 	transition_intent(&flow, &ev);
 	assert_int_equal(flow.forecast.ends.ms, 0);
@@ -196,10 +197,10 @@ static void a_checkpoint_and_a_success_end_a_row_of_failures(void **state)
 static void only_a_compiler_that_fails_in_phase_1_asks_for_fewer_at_once(void **state)
 {
 	(void)state;
-	for (int class = 0; class < CLASS_COUNT; class++)
+	for (int class = 0; class < CLASS_COUNT; class ++)
 		for (int phase = 0; phase < 2; phase++) {
 			enum phase of = phase == 0 ? PHASE_PRECOMPILE : PHASE_TRAIN;
-			struct event ev = ended(of, 1, (enum failure_class)class);
+			struct event ev = ended(of, 1, (enum failure_class) class);
 
 			begin(of);
 			transition_failure(&flow, &ev);
