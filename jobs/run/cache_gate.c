@@ -33,27 +33,14 @@ static int record_removed(struct driver *driver, json_t *removed, const char *re
 int cache_gate_make(struct driver *driver, struct err **err)
 {
 	const char *cache = js_str(json_object_get(driver->plan, "compile"), "cache");
-	AUTO(auto_free) char *path = cache ? mem_copy(cache) : NULL;
 
-	if (!path || path[0] != '/')
+	if (!cache || cache[0] != '/')
 		return 0;
 	/* With the rights that the compiler itself would give: other users may read it. */
-	for (char *end = path; *end;) {
-		char end_char;
-		int failed;
-
-		end += 1 + strcspn(end + 1, "/");
-		end_char = *end;
-		*end = '\0';
-		failed = mkdir(path, 0777) < 0 ? errno : 0;
-		if (failed && !fs_is_dir(path)) {
-			fs_error(err, failed == EEXIST ? ENOTDIR : failed,
-				 "cannot make the folder '%s' of the compile cache", path);
-			return err_hint(err, "correct compile.cache_url, or make that folder");
-		}
-		*end = end_char;
-	}
-	return 0;
+	if (fs_mkdirs_open(cache, 0777, err) == 0)
+		return 0;
+	err_wrap(err, "cannot make the folder of the compile cache");
+	return err_hint(err, "correct compile.cache_url, or make that folder");
 }
 
 int cache_gate_probe(const struct driver *driver, struct err **err)

@@ -359,7 +359,7 @@ int fs_write_passing(const char *path, const void *bytes, size_t len, mode_t mod
 	return replace(path, bytes, len, mode, false, err);
 }
 
-int fs_mkdirs(const char *path, struct err **err)
+int fs_mkdirs_open(const char *path, mode_t mode, struct err **err)
 {
 	AUTO(auto_free) char *parent = NULL;
 	int failed;
@@ -367,9 +367,9 @@ int fs_mkdirs(const char *path, struct err **err)
 	if (fs_is_dir(path))
 		return 0;
 	parent = fs_dirname(path);
-	if (strlen(parent) < strlen(path) && fs_mkdirs(parent, err) < 0)
+	if (strlen(parent) < strlen(path) && fs_mkdirs_open(parent, mode, err) < 0)
 		return -1;
-	if (mkdir(path, 0700) < 0) {
+	if (mkdir(path, mode) < 0) {
 		failed = errno;
 		/* Another process may have been faster. */
 		if (fs_is_dir(path))
@@ -382,6 +382,11 @@ int fs_mkdirs(const char *path, struct err **err)
 	return failed && failed != EACCES
 		       ? fs_error(err, failed, "cannot sync the folder '%s'", parent)
 		       : 0;
+}
+
+int fs_mkdirs(const char *path, struct err **err)
+{
+	return fs_mkdirs_open(path, 0700, err);
 }
 
 int fs_scratch(struct err **err)

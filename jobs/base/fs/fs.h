@@ -66,6 +66,8 @@ int fs_scratch(struct err **err);
 
 /* Make a folder and its parents (0700), durably; an existing folder is fine. */
 int fs_mkdirs(const char *path, struct err **err);
+/* The same for folders that others may use: the umask alone takes rights away from `mode`. */
+int fs_mkdirs_open(const char *path, mode_t mode, struct err **err);
 
 /* Remove a file or a whole tree; absent is fine. Links are removed, never
  * followed; folders without rights are given them; another file system mounted
