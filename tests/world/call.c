@@ -6,12 +6,15 @@
 #include "tests/world/kernel_internal.h"
 #include "tests/world/tree.h"
 
-#define CALL(name, kind, ...)                                                                      \
-	static const int errors_of_##name[] = { __VA_ARGS__ __VA_OPT__(, ) 0 };
+/* Of a row behind its name: the kind, and the errors with the 0 at their end. */
+#define KIND_OF(kind, ...)   CALL_##kind
+#define ERRORS_OF(kind, ...) __VA_ARGS__
+
+#define CALL(name, ...) static const int errors_of_##name[] = { ERRORS_OF(__VA_ARGS__, 0) };
 #include "tests/world/calls.def"
 #undef CALL
 
-#define CALL(name, kind, ...) [CALL_##name] = { #name, CALL_##kind, errors_of_##name },
+#define CALL(name, ...) [CALL_##name] = { #name, KIND_OF(__VA_ARGS__, 0), errors_of_##name },
 const struct call_row call_rows[CALL_COUNT] = {
 #include "tests/world/calls.def"
 };

@@ -37,7 +37,7 @@ enum call_kind {
 	CALL_OWN,     /* touches only the process itself (masks, limits): fails never */
 };
 
-#define CALL(name, kind, ...) CALL_##name,
+#define CALL(name, ...) CALL_##name,
 enum call_id {
 #include "tests/world/calls.def"
 	CALL_COUNT
