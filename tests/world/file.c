@@ -167,6 +167,8 @@ static int fcntl_number(struct file *file, int fd, int cmd, int number)
 	case F_GETFL:
 		return file->flags;
 	case F_SETFL:
+		if (file->flags & O_PATH)
+			return -EBADF;
 		file->flags = (file->flags & ~settable) | (number & settable);
 		return 0;
 	default:
@@ -364,10 +366,10 @@ static ssize_t pipe_write(struct file *file, const void *bytes, size_t len)
 	struct pipe *pipe = file->data;
 	size_t room = PIPE_BYTES - pipe->len, to = (pipe->start + pipe->len) % PIPE_BYTES, first;
 
-	if (pipe->readers == 0)
-		return -EPIPE;
 	if (len == 0)
 		return 0;
+	if (pipe->readers == 0)
+		return -EPIPE;
 	if (room == 0 || (len <= PIPE_BUF && room < len))
 		return -EAGAIN;
 	len = len < room ? len : room;
@@ -414,8 +416,11 @@ static void pipe_release_writer(struct file *file)
 	pipe_release_one(file, &((struct pipe *)file->data)->writers);
 }
 
+static int pipe_reopen(struct file *file, int flags, struct file **ret);
+
 static const struct file_ops reader_ops = {
 	.kind = "pipe",
+	.reopen = pipe_reopen,
 	.read = pipe_read,
 	.ready = pipe_ready_to_read,
 	.release = pipe_release_reader,
@@ -423,10 +428,31 @@ static const struct file_ops reader_ops = {
 
 static const struct file_ops writer_ops = {
 	.kind = "pipe",
+	.reopen = pipe_reopen,
 	.write = pipe_write,
 	.ready = pipe_ready_to_write,
 	.release = pipe_release_writer,
 };
+
+/* One more end, of either kind, with flags of its own: fifo(7). */
+static int pipe_reopen(struct file *file, int flags, struct file **ret)
+{
+	struct pipe *pipe = file->data;
+	int mode = flags & O_ACCMODE;
+
+	flags &= O_ACCMODE | O_NONBLOCK;
+	if (mode == O_RDWR)
+		return -EACCES; /* nobody here opens one for both */
+	/* Where it would wait for a reader, too: nobody could come. */
+	if (mode == O_WRONLY && pipe->readers == 0)
+		return -ENXIO;
+	if (mode == O_RDONLY)
+		pipe->readers++;
+	else
+		pipe->writers++;
+	*ret = file_new(mode == O_RDONLY ? &reader_ops : &writer_ops, flags, pipe);
+	return 0;
+}
 
 int pipe_new(int fds[2], int flags)
 {
