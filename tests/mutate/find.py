@@ -288,8 +288,9 @@ class Finder:
         elif what.endswith("*"):
             if was != "NULL":
                 self.add(place, "result", "NULL")
-        elif what.startswith("struct ") and not self.is_zero(value):
-            self.add(place, "result", f"({what}){{0}}")
+        elif what.startswith("struct "):
+            if not self.is_zero(value):
+                self.add(place, "result", f"({what}){{0}}")
         elif bare(value).get("kind") not in ("IntegerLiteral", "ConditionalOperator") and \
                 bare(value).get("referencedDecl", {}).get("kind") != "EnumConstantDecl" and \
                 not re.fullmatch(r"-\s*\d+", was):
