@@ -41,7 +41,7 @@ def test_time_that_nobody_saw_is_unknown(site, leave):
     last = run.status()
     assert "unseen_since" not in last, last
     assert last["ledger"]["unknown"] >= 6, last["ledger"]
-    crash.check_ledger(run, last)
+    crash.check_ledger(run, last, run.events())
 
 
 def is_told(site, run, since):
@@ -75,4 +75,4 @@ def test_the_agent_tells_the_next_driver_what_it_saw(site):
     assert last["ledger"]["unknown"] <= 0.1 * (took[1] - took[0]) + 1.5, last["ledger"]
     assert run.events("train.stretch"), run.story()
     assert abs(last["progress"]["rate"] * (took[1] - took[0]) / 250 - 1) < 0.2, last["progress"]
-    crash.check_ledger(run, last)
+    crash.check_ledger(run, last, run.events())

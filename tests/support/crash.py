@@ -109,6 +109,9 @@ class Run:
     def is_created(self) -> bool:
         return self.site.stoker("events", self.id).code == 0 and bool(self.events())
 
+    def is_listed(self) -> bool:
+        return any(line["run"] == self.id for line in self.site.ok("--json", "list").lines)
+
     def events(self, kind: str | None = None) -> list:
         return self.site.events(self.id, kind)
 
@@ -172,6 +175,18 @@ class Run:
         return "\n".join(lines)
 
 
+class Story:
+    """A run's story, told only if somebody wants to read it."""
+
+    def __init__(self, run: Run):
+        self.run = run
+
+    def __format__(self, _: str) -> str:
+        return self.run.story()
+
+    __str__ = __repr__ = lambda self: self.run.story()
+
+
 class Driver:
     """A started stoker whose streams go to files, so that a kill loses nothing
     and its end is not waited for."""
@@ -196,11 +211,14 @@ class Driver:
         """Events it has made durable so far."""
         return self.out_path.read_bytes().count(b"\n")
 
-    def seen(self) -> list:
-        """Events it has shown, with their phases."""
+    def rows(self) -> list:
+        """Events it has shown: those are durable."""
         whole = self.out_path.read_bytes().rpartition(b"\n")[0].splitlines()
-        rows = [json.loads(line) for line in whole]
-        return ["start", *(f"{row['event']} {row.get('phase', '')}".strip() for row in rows)]
+        return [json.loads(line) for line in whole if line.startswith(b"{")]
+
+    def seen(self) -> list:
+        """The same, by their names and phases."""
+        return ["start", *(f"{row['event']} {row.get('phase', '')}".strip() for row in self.rows())]
 
     def last_event(self) -> str:
         return self.seen()[-1]
@@ -291,41 +309,66 @@ def wait_for_moment(driver: Driver, chance: random.Random, first: str | None) ->
         time.sleep(chance.choice([0, chance.uniform(0, 0.08)]))
 
 
-def check_once(run: Run) -> None:
-    """It has succeeded, each phase took effect once, nobody is left."""
-    check_journal(run)
+PHASES = ("precompile", "train")
+
+
+def check_once(run: Run, phases: tuple = PHASES) -> list:
+    """It has succeeded, each phase took effect once, nobody is left. Its events."""
+    rows = check_journal(run, phases)
     effects = [(row["phase"], row["attempt"], row["what"]) for row in run.effects("start", "end")]
-    assert effects == [("precompile", 1, "start"), ("precompile", 1, "end"),
-                       ("train", 1, "start"), ("train", 1, "end")], run.story()
+    assert effects == [(phase, 1, what) for phase in phases for what in ("start", "end")], run.story()
     check_nothing_left(run)
+    return rows
 
 
-def check_journal(run: Run) -> None:
+def check_journal(run: Run, phases: tuple = PHASES) -> list:
     """What the journal says of a run that only drivers were killed of."""
-    story = run.story()
-    rows = run.events()
-    assert [row["seq"] for row in rows] == list(range(1, len(rows) + 1)), story
+    story, rows = Story(run), run.events()
+    check_order(rows, story)
     count = Counter(row["event"] for row in rows)
     assert count["run.created"] == count["run.ended"] == 1, story
     assert rows[-1]["event"] == "run.ended" and rows[-1]["state"] == "succeeded", story
     for kind in ("attempt.intended", "attempt.submitted", "attempt.ended"):
         made = [(row["phase"], row["attempt"]) for row in rows if row["event"] == kind]
-        assert made == [("precompile", 1), ("train", 1)], f"{kind}: {made}\n{story}"
-    assert [row["at"] for row in rows] == sorted(row["at"] for row in rows), story
-    epochs = [row["epoch"] for row in rows if row["event"] == "driver.took_over"]
-    assert epochs == list(range(1, len(epochs) + 1)), story
+        assert made == [(phase, 1) for phase in phases], f"{kind}: {made}\n{story}"
     status = run.status()
     assert status["state"] == "succeeded" and status["exit_code"] == 0, story
     assert not status.get("driver"), story
-    check_ledger(run, status)
+    check_ledger(run, status, rows)
+    return rows
 
 
-def check_ledger(run: Run, status: dict) -> None:
+def check_stopped(run: Run) -> list:
+    """It was stopped on request: recorded once, and nobody is left. Its events."""
+    story, rows = Story(run), run.events()
+    check_order(rows, story)
+    count = Counter(row["event"] for row in rows)
+    assert count["run.created"] == count["run.ended"] == 1, story
+    assert rows[-1]["event"] == "run.ended" and rows[-1]["state"] == "stopped", story
+    for kind in ("attempt.submitted", "attempt.ended"):
+        made = [(row["phase"], row["attempt"]) for row in rows if row["event"] == kind]
+        assert len(made) == len(set(made)), f"{kind}: {made}\n{story}"
+    status = run.status()
+    assert status["state"] == "stopped" and status["exit_code"] == 6 and not status.get("driver"), story
+    check_ledger(run, status, rows)
+    check_nothing_left(run)
+    return rows
+
+
+def check_order(rows: list, story: Story) -> None:
+    """No number and no epoch is missing or doubled, and time passes."""
+    assert [row["seq"] for row in rows] == list(range(1, len(rows) + 1)), story
+    assert [row["at"] for row in rows] == sorted(row["at"] for row in rows), story
+    epochs = [row["epoch"] for row in rows if row["event"] == "driver.took_over"]
+    assert epochs == list(range(1, len(epochs) + 1)), story
+
+
+def check_ledger(run: Run, status: dict, rows: list) -> None:
     """Its bins add up to the whole, and the whole to the clock on the wall."""
     bins = dict(status["ledger"])
     total = bins.pop("total")
     assert abs(sum(bins.values()) - total) < 0.0005, f"{status['ledger']}\n{run.story()}"
-    first, last = (datetime.fromisoformat(run.events()[i]["at"]) for i in (0, -1))
+    first, last = (datetime.fromisoformat(rows[i]["at"]) for i in (0, -1))
     assert abs((last - first).total_seconds() - total) < 0.0015, f"{status['ledger']}\n{run.story()}"
 
 
