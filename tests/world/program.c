@@ -116,7 +116,7 @@ _Noreturn void execution_run(struct process *process, program_fn fn)
 int fd_open(int fd, const char *path, int flags, mode_t mode)
 {
 	struct file *file;
-	int failed = tree_open(self, AT_FDCWD, path, flags, mode, &file);
+	int failed = tree_open_path(self, AT_FDCWD, path, flags, mode, &file);
 
 	if (failed)
 		return failed;

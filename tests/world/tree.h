@@ -63,8 +63,8 @@ const char *tree_path(const struct file *file);
 
 /* Opens a path as that process would; `dirfd` as for openat(). O_CLOEXEC is left to the caller. 0
  * and a new description with one reference, or a negative errno. Spends no time. */
-int tree_open(struct process *process, int dirfd, const char *path, int flags, mode_t mode,
-	      struct file **ret);
+int tree_open_path(struct process *process, int dirfd, const char *path, int flags, mode_t mode,
+		   struct file **ret);
 /* Checks that the path, beneath `cwd` if it is relative, may be executed, and copies the first line
  * of the file, without the newline. 0, or a negative errno: -ENOENT, -EACCES, … */
 int tree_executable(struct machine *machine, const char *cwd, const char *path, char *line,

@@ -487,7 +487,7 @@ static int open_at(enum call_id id, int dirfd, const char *path, int flags, mode
 
 	if (REFUSED(call))
 		return call_fail(&call);
-	failed = tree_open(self, dirfd, path, flags, mode, &file);
+	failed = tree_open_path(self, dirfd, path, flags, mode, &file);
 	return wrap_opened(&call, failed, file, flags);
 }
 
@@ -547,8 +547,8 @@ static int make_file(const char *path, void *arg)
 {
 	struct temporary *temporary = arg;
 
-	return tree_open(self, AT_FDCWD, path, O_RDWR | O_CREAT | O_EXCL | temporary->flags, 0600,
-			 &temporary->file);
+	return tree_open_path(self, AT_FDCWD, path, O_RDWR | O_CREAT | O_EXCL | temporary->flags,
+			      0600, &temporary->file);
 }
 
 static int make_folder(const char *path, void *arg)

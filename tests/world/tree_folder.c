@@ -122,7 +122,7 @@ static int open_listing(const char *path, struct listing **ret)
 	struct file *file = NULL;
 	int fd, failed;
 
-	failed = tree_open(self, AT_FDCWD, path, O_RDONLY | O_DIRECTORY, 0, &file);
+	failed = tree_open_path(self, AT_FDCWD, path, O_RDONLY | O_DIRECTORY, 0, &file);
 	if (failed < 0)
 		return failed;
 	fd = fd_install(file, 0, true);
@@ -535,7 +535,7 @@ FILE *__wrap_fopen(const char *restrict path, const char *restrict mode)
 		(void)call_fail(&call);
 		return NULL;
 	}
-	failed = tree_open(self, AT_FDCWD, path, flags_of(mode), 0666, &file);
+	failed = tree_open_path(self, AT_FDCWD, path, flags_of(mode), 0666, &file);
 	fd = wrap_opened(&call, failed, file, flags_of(mode));
 	if (fd < 0)
 		return NULL;

@@ -7,7 +7,7 @@
  *   tree_change.c   create, link, unlink, rename …: the changes of names, with their errors
  *   tree_share.c    what a machine believes about a share
  *   tree_lock.c     flock() and fcntl()
- *   tree_open.c     open(), and what descriptors of files and folders do
+ *   tree_open_path.c     open(), and what descriptors of files and folders do
  *   tree_proc.c     /proc and /dev
  *   tree_calls.c, tree_content.c, tree_folder.c   the wrappers
  *   tree_hand.c     the world's own hand, machines that halt
@@ -278,7 +278,7 @@ void share_halted(struct machine *machine);
 int lock_flock(struct file *file, int operation);
 void lock_release_file(struct file *file);
 
-/* ---- tree_open.c ---- */
+/* ---- tree_open_path.c ---- */
 
 extern const struct file_ops inode_ops;
 /* NULL: the description is not of an inode. */

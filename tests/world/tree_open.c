@@ -240,8 +240,8 @@ static int reopen_magic(const struct walk *walk, int flags, struct file **ret)
 					: -ENXIO;
 }
 
-int tree_open(struct process *process, int dirfd, const char *path, int flags, mode_t mode,
-	      struct file **ret)
+int tree_open_path(struct process *process, int dirfd, const char *path, int flags, mode_t mode,
+		   struct file **ret)
 {
 	struct walk walk;
 	bool creates = (flags & O_CREAT) && !(flags & O_PATH);

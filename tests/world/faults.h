@@ -1,0 +1,82 @@
+/*
+ * What goes wrong in a schedule. Each schedule switches on its own few families, at its own rates:
+ * all at once would hide what one of them breaks. Every fault is drawn before the play begins, as a
+ * line of a script with its time; so a schedule is a list of faults, and dropping one of them
+ * leaves the others as they were. The last third of a schedule is free of faults.
+ */
+#ifndef STK_TESTS_WORLD_FAULTS_H
+#define STK_TESTS_WORLD_FAULTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "tests/world/call.h"
+
+struct process;
+
+/* Kinds of processes that a fault may aim at. */
+enum target {
+	TARGET_ANY,
+	TARGET_DRIVER,
+	TARGET_AGENT,
+	TARGET_HELPER,
+	TARGET_COMMAND,
+	TARGET_COUNT
+};
+
+enum fault_kind {
+	FAULT_CALL,         /* a call fails: once, three times in a row, for a minute, until calm */
+	FAULT_SLOW,         /* a call takes seconds or minutes */
+	FAULT_SHORT,        /* reads and writes are short */
+	FAULT_KILL,         /* SIGKILL of one process */
+	FAULT_PAUSE,        /* SIGSTOP, later SIGCONT */
+	FAULT_SUSPEND,      /* a machine sleeps for a while */
+	FAULT_REBOOT,       /* a machine stops without loss of what it wrote, and starts again */
+	FAULT_POWER,        /* the same, and what was not synced may be lost */
+	FAULT_CLOCK,        /* a wall clock is set */
+	FAULT_OUTAGE,       /* the service does not answer */
+	FAULT_DISK_FULL,    /* no space on a disk for a while */
+	FAULT_TAKE_MACHINE, /* the cloud takes a machine of a job away */
+	FAULT_TAKE_DOWN,    /* somebody ends the job at the service */
+	FAULT_STOP,         /* a user stops the run */
+	FAULT_SIGNAL,       /* a driver gets SIGTERM or SIGINT */
+	FAULT_RIVAL,        /* another driver is started though one is there */
+	FAULT_KINDS
+};
+extern const char *const fault_names[FAULT_KINDS];
+
+enum fault_mode { MODE_ONCE, MODE_THRICE, MODE_MINUTE, MODE_CALM, MODE_COUNT };
+
+struct fault {
+	enum fault_kind kind;
+	int64_t at_ns;
+	enum target target;
+	enum call_id call;
+	int error;
+	bool done; /* the call is carried out all the same */
+	enum fault_mode mode;
+	int64_t span_ns; /* how long it lasts, how far a clock is set, how slow a call is */
+	uint64_t chance; /* which of several processes or machines */
+	/* while it plays */
+	int64_t until_ns;
+	int left;
+	uint64_t struck; /* so often */
+};
+
+#define FAULTS_MAX 64
+extern struct fault faults[FAULTS_MAX];
+extern int fault_count;
+
+/* Draws the faults of the schedule that plays. */
+void faults_draw(void);
+/* Hangs them, or those of a script, into the world. */
+void faults_begin(void);
+/* True from the last fault on. */
+bool faults_are_over(void);
+/* What the process is for the faults. */
+enum target fault_target_of(const struct process *process);
+/* Writes a fault as one line of a script; reads one (false: not a fault). */
+void fault_print(const struct fault *fault, char *ret, size_t size);
+bool fault_parse(const char *line, struct fault *ret);
+
+#endif

@@ -1,0 +1,115 @@
+/*
+ * How commands and the cloud behave in a schedule: drawn at each start, from the few bad habits
+ * that this schedule has. A calm schedule has none, but all the good ones in their variety.
+ */
+#include "tests/world/habits.h"
+
+#include "tests/world/cloud.h"
+#include "tests/world/faults.h"
+#include "tests/world/play.h"
+#include "tests/world/programs.h"
+
+/* Bad habits of the commands; a schedule has some of them. */
+enum habit {
+	HABIT_FAILS_TRANSIENT, /* as a network or a neighbour makes it fail */
+	HABIT_FAILS_USER,      /* as a mistake in the script does */
+	HABIT_FAILS_UNKNOWN,
+	HABIT_HANGS,
+	HABIT_COMPILES_LATE,
+	HABIT_FLOODS,
+	HABIT_DRAWS_BARS,
+	HABIT_DEAF_TO_STOP,
+	HABIT_DEAF_TO_SAVE,
+	HABIT_IGNORES_CHECKPOINT,
+	HABIT_SAVES_IN_PLACE,
+	HABITS
+};
+static bool has[HABITS];
+
+struct last_words {
+	enum habit habit;
+	const char *text;
+	int exit;
+};
+static const struct last_words all_last_words[] = {
+	{ HABIT_FAILS_TRANSIENT,
+	  "RuntimeError: [../third_party/gloo/gloo/transport/tcp/pair.cc:534] Connection closed by "
+	  "peer [10.0.0.7]:4711",
+	  1 },
+	{ HABIT_FAILS_TRANSIENT,
+	  "botocore.exceptions.EndpointConnectionError: Could not connect to the endpoint URL", 1 },
+	{ HABIT_FAILS_USER, "ModuleNotFoundError: No module named 'tranformers'", 1 },
+	{ HABIT_FAILS_USER, "ValueError: batch_size must be divisible by the number of workers",
+	  1 },
+	{ HABIT_FAILS_UNKNOWN, "the frobnicator gave up", 3 },
+	{ HABIT_FAILS_UNKNOWN, NULL, 9 },
+};
+
+static const struct last_words *draw_last_words(void)
+{
+	const struct last_words *found = NULL;
+	int64_t seen = 0;
+
+	for (size_t i = 0; i < sizeof all_last_words / sizeof all_last_words[0]; i++)
+		if (has[all_last_words[i].habit] && chance_one_in(++seen))
+			found = &all_last_words[i];
+	return found;
+}
+
+static void draw_traits(struct traits *ret, bool precompiles, int64_t attempt, int node)
+{
+	const struct setting *s = &playing->setting;
+	/* The last third is free of faults; a command fails by itself for as long. */
+	bool bad = !playing->setting.calm && attempt < playing->bad_attempts && !chance_one_in(4);
+	const struct last_words *words = bad ? draw_last_words() : NULL;
+	int64_t last = precompiles ? GRAPHS_OF_JOB : s->steps;
+
+	(void)node;
+	*ret = (struct traits){
+		.step_ns = s->step_ns,
+		.steps_between_saves = s->saves_every,
+		.shard_bytes = 1 + chance_below(20000),
+		.fails_at = words ? chance_below(last) : -1,
+		.exit = words ? words->exit : 0,
+		.last_words = words ? words->text : NULL,
+		.hangs_at = bad && has[HABIT_HANGS] && chance_one_in(2) ? chance_below(last) : -1,
+		.late_graph_at = bad && has[HABIT_COMPILES_LATE] ? 1 + chance_below(last) : -1,
+		.line_bytes = has[HABIT_FLOODS] ? 2000 : chance_below(80),
+		.bar = has[HABIT_DRAWS_BARS],
+		.saves_in_place = has[HABIT_SAVES_IN_PLACE],
+		.saves_on_signal = !has[HABIT_DEAF_TO_SAVE],
+		.ignores_stop = has[HABIT_DEAF_TO_STOP],
+		.saves_on_stop = !has[HABIT_DEAF_TO_STOP] && chance_one_in(2),
+		.ignores_checkpoint = has[HABIT_IGNORES_CHECKPOINT] && bad,
+	};
+}
+
+static void draw_cloud(struct cloud_habits *ret)
+{
+	bool bad = !faults_are_over() && !playing->setting.calm;
+
+	*ret = (struct cloud_habits){
+		.queue_ns = chance_below(300 * WORLD_S),
+		.boot_ns = (20 + chance_below(100)) * WORLD_S,
+		.shown_late_ns = bad ? chance_below(20 * WORLD_S) : 0,
+		.end_late_ns = chance_below(30 * WORLD_S),
+		.doubled = bad && chance_one_in(20),
+		.no_capacity = bad && chance_one_in(10),
+		.restarts = playing->cloud_restarts,
+	};
+	if (bad && chance_one_in(10))
+		ret->no_capacity_until_ns = now_ns + chance_below(4 * 3600 * WORLD_S);
+	if (ret->no_capacity_until_ns > playing->calm_from_ns)
+		ret->no_capacity_until_ns = playing->calm_from_ns;
+}
+
+void habits_draw(void)
+{
+	for (int habit = 0; habit < HABITS; habit++)
+		has[habit] = !playing->setting.calm && chance_one_in(5);
+	playing->bad_attempts = chance_below(9);
+	has[HABIT_SAVES_IN_PLACE] = chance_one_in(3);
+	playing->cloud_restarts = !playing->setting.calm && chance_one_in(4);
+	programs_traits = draw_traits;
+	cloud_habits = draw_cloud;
+}

@@ -1,0 +1,109 @@
+/* The commands of stoker as processes of the world: see operators.h. */
+#include "tests/world/operators.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "jobs/base/mem.h"
+#include "jobs/node/agent_main.h"
+#include "jobs/run/driver.h"
+#include "jobs/run/journal/journal.h"
+#include "jobs/run/plan/plan.h"
+#include "jobs/run/request.h"
+#include "jobs/spec/spec.h"
+#include "jobs/store/order.h"
+#include "tests/world/kernel.h"
+
+/* ---- the commands ---- */
+
+static void complain(const struct err *why)
+{
+	AUTO(auto_free) char *text = err_format(why);
+
+	fprintf(stderr, "stoker: %s\n", text);
+}
+
+static int drive(struct journal *journal, const char *run, const struct plan *plan,
+		 struct err **err)
+{
+	const struct driver_options options = { .run = run, .plan = plan };
+	enum exit_code code = EXIT_DEFECT;
+
+	return driver_run(journal, &options, &code, err) < 0 ? -1 : (int)code;
+}
+
+static int load_plan(const char *path, const struct journal *journal, struct plan **ret,
+		     struct err **err)
+{
+	AUTO(spec_freep) struct spec *spec = NULL;
+	AUTO(problems_release) struct problems problems = { 0 };
+
+	if (spec_load(path, NULL, NULL, &spec, &problems, err) < 0) {
+		AUTO(auto_free) char *words = NULL;
+
+		if (*err)
+			return -1;
+		words = problem_format(&problems.list[0]);
+		return err_set(err, EXIT_SPEC, "%s", words);
+	}
+	return plan_make(spec, journal, ret, err);
+}
+
+static int do_run(const char *run, const char *spec, struct err **err)
+{
+	AUTO(journal_freep) struct journal *journal = NULL;
+	AUTO(plan_freep) struct plan *plan = NULL;
+
+	if (journal_open(NULL, JOURNAL_WRITE, &journal, err) < 0 ||
+	    load_plan(spec, journal, &plan, err) < 0)
+		return -1;
+	return drive(journal, run, plan, err);
+}
+
+static int do_resume(const char *run, struct err **err)
+{
+	AUTO(journal_freep) struct journal *journal = NULL;
+
+	if (journal_open(NULL, JOURNAL_WRITE, &journal, err) < 0)
+		return -1;
+	return drive(journal, run, NULL, err);
+}
+
+static int do_stop(const char *run, struct err **err)
+{
+	AUTO(journal_freep) struct journal *journal = NULL;
+	enum request_result result;
+
+	if (journal_open(NULL, JOURNAL_WRITE, &journal, err) < 0 ||
+	    request_stop(journal, run, NULL, &result, err) < 0)
+		return -1;
+	return 0;
+}
+
+static int stoker_main(int argc, char **argv)
+{
+	AUTO(err_freep) struct err *why = NULL;
+	int code = EXIT_USAGE;
+
+	if (argc == 4 && strcmp(argv[1], "run") == 0)
+		code = do_run(argv[2], argv[3], &why);
+	else if (argc == 3 && strcmp(argv[1], "resume") == 0)
+		code = do_resume(argv[2], &why);
+	else if (argc == 3 && strcmp(argv[1], "stop") == 0)
+		code = do_stop(argv[2], &why);
+	if (code >= 0)
+		return code;
+	complain(why);
+	return why->code;
+}
+
+static int node_main(int argc, char **argv)
+{
+	return argc == 3 ? agent_main(argv[0], argv[1], argv[2]) : AGENT_EXIT_FAILED;
+}
+
+void operators_register(void)
+{
+	program_register("stoker", stoker_main);
+	program_register("stoker-node", node_main);
+}

@@ -1,0 +1,15 @@
+/*
+ * What people and pipelines start: the commands of stoker, without their terminal. Each is a
+ * process of the world that calls what cmd calls (driver_run(), request_stop(), …) in the same
+ * order. cmd itself is left out: it prints.
+ *
+ *   stoker run RUN SPEC | resume RUN | stop RUN
+ *
+ * STOKER_STATE is read as everywhere. The exit status is that of the command.
+ */
+#ifndef STK_TESTS_WORLD_OPERATORS_H
+#define STK_TESTS_WORLD_OPERATORS_H
+
+void operators_register(void);
+
+#endif

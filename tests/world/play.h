@@ -1,0 +1,76 @@
+/*
+ * A schedule: one run (or several, one after the other) in one world, from its setting to its end.
+ * All of it follows from a seed and a number: the setting (nodes, engine, state, workspace), which
+ * faults there are and how often, and every choice while it plays.
+ *
+ *   setting.c   draws the setting, makes machines, disks, files and the spec
+ *   play.c      plays: operators that start drivers again, users, the end
+ *   faults.c    what goes wrong: in calls, processes, machines, clocks, services
+ *   rules.c     what must hold; looked at after each event and effect
+ */
+#ifndef STK_TESTS_WORLD_PLAY_H
+#define STK_TESTS_WORLD_PLAY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "tests/world/call.h"
+#include "tests/world/kernel.h"
+
+enum state_kind { STATE_SQLITE, STATE_FOLDER, STATE_SHARE, STATE_BUCKET, STATE_KINDS };
+
+struct setting {
+	int nodes;  /* 1 to 4 */
+	bool cloud; /* the far engine; else local */
+	enum state_kind state;
+	bool far_workspace; /* in a bucket; else a folder (of the share, where the state is there)
+			     */
+	bool two_hosts;     /* drivers may start on either of two machines */
+	bool calm;          /* nothing goes wrong */
+	int64_t steps;      /* of the training */
+	int64_t step_ns;
+	int64_t saves_every;
+	int64_t stall_s, deadline_s, start_s, queue_s; /* limits of the spec; 0: none */
+	int64_t backoff_first_s, backoff_max_s;
+	int64_t grace_s, checkpoint_grace_s;
+};
+
+struct schedule {
+	uint64_t seed, number;
+	struct setting setting;
+	struct machine *hosts[2]; /* of the operators; the second may be NULL */
+	char run[32];
+	int64_t calm_from_ns;        /* nothing goes wrong from then on */
+	int64_t ended_ns;            /* run.ended is in the journal; 0: not yet */
+	int drivers;                 /* started so far */
+	int64_t bad_attempts;        /* of each phase, that may fail by themselves */
+	uint64_t faults[CALL_COUNT]; /* calls that were made to fail */
+	bool cloud_restarts;         /* the service starts failed jobs again by itself */
+	bool hosts_to_boot;          /* a head that has lost its power is switched on again */
+	bool clock_stepped;          /* a wall clock was set */
+	const char *scenario;        /* a fixed setting; NULL: drawn */
+	const char *script;          /* of faults; NULL: drawn */
+	const bool *left_out; /* which of the drawn faults do not happen; NULL: none of them */
+	bool at_places;       /* points.h */
+	bool one_fault;       /* one call fails once, and nothing else goes wrong */
+	bool trace, trace_calls;
+};
+extern struct schedule *playing;
+
+/* Draws the setting, or sets that of the scenario, and makes the world. */
+void setting_make(struct schedule *schedule);
+/* The scenarios that there are; NULL beyond the last. */
+const char *setting_scenario_name(size_t index);
+/* All graphs of the job are in the cache, as it is. */
+bool setting_cache_whole(void);
+/* A wall clock was set since the schedule began. */
+bool schedule_clock_stepped(void);
+/* Starts a command of stoker on a host: "run", "resume" or "stop". */
+struct process *operator_start(struct schedule *schedule, int host, const char *command);
+/* Plays until the run has ended and everything is over, or a rule breaks. */
+void schedule_play(struct schedule *schedule);
+
+/* A line of the timeline, if it is wanted. */
+void trace_line(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+#endif

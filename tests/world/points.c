@@ -1,0 +1,166 @@
+/* Every place of a scenario: see points.h. */
+#include "tests/world/points.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+
+#include "tests/world/faults.h"
+#include "tests/world/kernel.h"
+#include "tests/world/play.h"
+
+#define CASES_MAX 200000
+
+pid_t __real_fork(void);
+pid_t __real_waitpid(pid_t pid, int *status, int options);
+void __real__exit(int status) __attribute__((noreturn));
+
+const char *const points_mode_names[POINTS_MODES] = { "errors", "kills", "cuts" };
+
+static struct points points;
+static uint64_t places, cases;
+static struct report *reports_of; /* shared with the children */
+static int running;
+static uint64_t own; /* this process is the child of case own - 1; 0: the parent */
+static char own_words[160];
+
+void points_begin(const struct points *given)
+{
+	points = *given;
+	places = cases = own = 0;
+	running = 0;
+	reports_of = mmap(NULL, CASES_MAX * sizeof *reports_of, PROT_READ | PROT_WRITE,
+			  MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (reports_of == MAP_FAILED) {
+		perror("mmap");
+		exit(2);
+	}
+}
+
+static void wait_for_one(void)
+{
+	int status;
+
+	while (__real_waitpid(-1, &status, 0) < 0)
+		if (errno != EINTR)
+			return;
+	running--;
+}
+
+/* Forks for the next case: true in the child. */
+static bool next_case(void)
+{
+	pid_t pid;
+
+	if (cases == CASES_MAX)
+		return false;
+	while (running >= points.jobs)
+		wait_for_one();
+	fflush(stdout);
+	pid = __real_fork();
+	if (pid < 0) {
+		perror("fork");
+		exit(2);
+	}
+	cases++;
+	if (pid == 0) {
+		own = cases;
+		reports_of[own - 1].died = true;
+		reports_of[own - 1].number = own;
+		return true;
+	}
+	running++;
+	return false;
+}
+
+static bool is_ours(const struct process *process)
+{
+	return fault_target_of(process) != TARGET_COMMAND;
+}
+
+static void note(const struct process *process, const struct call *call, const char *how,
+		 const char *path)
+{
+	snprintf(own_words, sizeof own_words, "%s of %s (%.60s) %s", call_rows[call->id].name,
+		 process->name, path ? path : "", how);
+	snprintf(reports_of[own - 1].why, sizeof reports_of[own - 1].why, "%s", own_words);
+	trace_line("%s", own_words);
+}
+
+static void fail_each_way(struct process *process, struct call *call, const char *path)
+{
+	for (const int *error = call_rows[call->id].errors; *error; error++) {
+		if (!next_case())
+			continue;
+		call->error = *error;
+		playing->one_fault = true;
+		note(process, call, strerrorname_np(*error), path);
+		playing->faults[call->id]++;
+		return;
+	}
+}
+
+static void at_place(struct process *process, struct call *call, const char *path)
+{
+	if (own || !is_ours(process) || call_rows[call->id].kind == CALL_OWN)
+		return;
+	if (points.mode != POINTS_ERRORS && call_rows[call->id].kind == CALL_LOOKS)
+		return;
+	if (places++ % points.every != points.first)
+		return;
+	if (points.mode == POINTS_ERRORS) {
+		fail_each_way(process, call, path);
+	} else if (next_case()) {
+		note(process, call, points.mode == POINTS_KILLS ? "killed" : "power lost", path);
+		if (points.mode == POINTS_KILLS) {
+			process_signal(process, SIGKILL);
+		} else {
+			playing->hosts_to_boot = true;
+			machine_halt(process->machine, true);
+		}
+	}
+}
+
+void points_hook(void)
+{
+	call_fault = at_place;
+}
+
+bool points_is_case(void)
+{
+	return own > 0;
+}
+
+const char *points_case(void)
+{
+	return own_words;
+}
+
+void points_end_case(const struct report *report)
+{
+	uint64_t number = own;
+
+	reports_of[own - 1] = *report;
+	reports_of[own - 1].number = number;
+	reports_of[own - 1].died = false;
+	fflush(stdout);
+	__real__exit(0);
+}
+
+void points_finish(struct reports *reports)
+{
+	while (running > 0)
+		wait_for_one();
+	for (uint64_t i = 0; i < cases; i++) {
+		if (reports_of[i].broken[0] || reports_of[i].died)
+			printf("case %llu: %s %.300s\n", (unsigned long long)i + 1,
+			       reports_of[i].died ? "died" : reports_of[i].broken,
+			       reports_of[i].why);
+		reports_add(reports, &reports_of[i]);
+	}
+	printf("places %llu, cases %llu\n", (unsigned long long)places, (unsigned long long)cases);
+}

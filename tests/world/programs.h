@@ -1,0 +1,48 @@
+/*
+ * The programs of the world that are not stoker's: the training, its compiler, the Python that a
+ * plan looks for. They use the world by the same calls as the code under test, so they block, fill
+ * disks and are killed like it.
+ *
+ * A training compiles its graphs through a cache of the kind `neuron`, computes steps, prints,
+ * saves and ends, as its traits say. The traits of each command are drawn when it starts, from the
+ * rates of the schedule.
+ */
+#ifndef STK_TESTS_WORLD_PROGRAMS_H
+#define STK_TESTS_WORLD_PROGRAMS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define GRAPHS_OF_JOB 3 /* that the training needs */
+
+/* Where the compiler keeps its graphs, below the cache; the name of one. */
+#define PROGRAMS_PLACE "neuronxcc-2.14.0+a1b2c3d4"
+void programs_graph_name(char ret[64], int graph, bool late);
+
+/* What the next command does; the schedule's hand fills it in at each start. */
+struct traits {
+	int64_t step_ns; /* time of a step, about */
+	int64_t steps_between_saves;
+	int64_t shard_bytes;    /* of a checkpoint, for each node */
+	int64_t fails_at;       /* step after which it fails; -1: never */
+	int exit;               /* its exit status then */
+	const char *last_words; /* printed to stderr before it fails; NULL: nothing */
+	int64_t hangs_at;       /* step after which nothing happens any more; -1: never */
+	int64_t late_graph_at; /* step at which a graph is compiled that is in no cache; -1: none */
+	int64_t line_bytes;    /* printed with each step beside the report of the step */
+	bool bar;              /* that is a bar drawn with carriage returns */
+	bool saves_in_place;   /* not atomically: the last file decides */
+	bool saves_on_signal;  /* it handles the signal that asks for a checkpoint */
+	bool ignores_stop;     /* SIGTERM does nothing */
+	bool saves_on_stop;    /* SIGTERM: saves, then ends */
+	bool leaves_child;     /* a child lives on when it ends */
+	bool ignores_checkpoint; /* begins at step 0, whatever it is given */
+};
+
+/* Draws the traits of a command that starts. Set by the schedule; never NULL while it plays. */
+extern void (*programs_traits)(struct traits *ret, bool precompiles, int64_t attempt, int node);
+
+/* Registers all programs with the kernel. */
+void programs_register(void);
+
+#endif

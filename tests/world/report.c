@@ -1,0 +1,141 @@
+/* What was reached: see report.h. */
+#include "tests/world/report.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/support/flow_names.h"
+#include "tests/world/kernel.h"
+#include "tests/world/rules.h"
+#include "tests/world/story.h"
+
+#define LONG_EVENTS 60
+
+static uint64_t mix(uint64_t digest, const char *bytes, size_t len)
+{
+	for (size_t i = 0; i < len; i++)
+		digest = (digest ^ (unsigned char)bytes[i]) * UINT64_C(1099511628211);
+	return digest;
+}
+
+static void add_story(struct report *ret, const struct story *story)
+{
+	struct flow flow;
+
+	flow_init(&flow, &story->policy);
+	ret->runs++;
+	for (int64_t i = 0; i < story->count; i++) {
+		const struct story_event *told = &story->events[i];
+		char *text = json_dumps(told->row, JSON_COMPACT | JSON_SORT_KEYS);
+
+		ret->digest = mix(ret->digest, text, strlen(text));
+		ret->digest = mix(ret->digest, (const char *)&told->at_ns, sizeof told->at_ns);
+		free(text);
+		ret->events++;
+		ret->kinds[told->event.kind]++;
+		flow_apply(&flow, &told->event);
+		ret->states[flow.state][flow.attempt_state]++;
+		if (told->event.kind == EV_RUN_ENDED && told->event.exit_code < 128)
+			ret->exits[told->event.exit_code]++;
+	}
+}
+
+void report_make(struct report *ret)
+{
+	ret->digest = UINT64_C(14695981039346656037);
+	ret->setting = playing->setting;
+	ret->hours = now_ns / WORLD_S / 3600;
+	ret->drivers = (uint64_t)playing->drivers;
+	if (rules_broken) {
+		snprintf(ret->broken, sizeof ret->broken, "%s", rules_broken);
+		snprintf(ret->why, sizeof ret->why, "%s", rules_why);
+	}
+	for (const struct story *story = stories; story; story = story->next)
+		add_story(ret, story);
+	for (const struct process *process = processes; process; process = process->next) {
+		ret->processes++;
+		ret->calls += process->calls;
+	}
+	memcpy(ret->faults, playing->faults, sizeof ret->faults);
+}
+
+void reports_add(struct reports *reports, const struct report *report)
+{
+	struct report *sum = &reports->sum;
+
+	reports->schedules++;
+	reports->long_ones += report->events >= LONG_EVENTS;
+	reports->nodes[report->setting.nodes]++;
+	reports->far_state += report->setting.state >= STATE_SHARE;
+	reports->cloud += report->setting.cloud;
+	reports->calm += report->setting.calm;
+	reports->died += report->died;
+	reports->digest =
+		mix(reports->digest, (const char *)&report->digest, sizeof report->digest);
+	if ((report->broken[0] || report->died) && reports->broken_count++ == 0)
+		reports->first_broken = *report;
+	sum->events += report->events;
+	sum->runs += report->runs;
+	sum->processes += report->processes;
+	sum->calls += report->calls;
+	sum->drivers += report->drivers;
+	sum->hours += report->hours;
+	for (int i = 0; i < EV_COUNT; i++)
+		sum->kinds[i] += report->kinds[i];
+	for (int i = 0; i < FLOW_STATE_COUNT; i++)
+		for (int k = 0; k < ATTEMPT_STATE_COUNT; k++)
+			sum->states[i][k] += report->states[i][k];
+	for (int i = 0; i < CALL_COUNT; i++)
+		sum->faults[i] += report->faults[i];
+	for (int i = 0; i < 128; i++)
+		sum->exits[i] += report->exits[i];
+}
+
+static void print_counts(const struct reports *reports)
+{
+	const struct report *sum = &reports->sum;
+
+	printf("schedules %" PRIu64 ", of 60 events or more %" PRIu64 ", calm %" PRIu64
+	       ", on far state %" PRIu64 ", in the cloud %" PRIu64 "\n",
+	       reports->schedules, reports->long_ones, reports->calm, reports->far_state,
+	       reports->cloud);
+	printf("nodes 1: %" PRIu64 ", 2: %" PRIu64 ", 3: %" PRIu64 ", 4: %" PRIu64 "\n",
+	       reports->nodes[1], reports->nodes[2], reports->nodes[3], reports->nodes[4]);
+	printf("events %" PRIu64 ", processes %" PRIu64 ", calls %" PRIu64 ", drivers %" PRIu64
+	       ", hours %" PRId64 "\n",
+	       sum->events, sum->processes, sum->calls, sum->drivers, sum->hours);
+	for (int i = 0; i < EV_COUNT; i++)
+		printf("event %-20s %" PRIu64 "\n", event_rows[i].name, sum->kinds[i]);
+	for (int i = 0; i < FLOW_STATE_COUNT; i++)
+		for (int k = 0; k < ATTEMPT_STATE_COUNT; k++)
+			if (sum->states[i][k] > 0)
+				printf("state %s/%s %" PRIu64 "\n", flow_state_names[i],
+				       attempt_state_names[k], sum->states[i][k]);
+	for (int i = 0; i < 128; i++)
+		if (sum->exits[i] > 0)
+			printf("exit %d %" PRIu64 "\n", i, sum->exits[i]);
+	for (int i = 0; i < CALL_COUNT; i++)
+		if (sum->faults[i] > 0)
+			printf("fault %-20s %" PRIu64 "\n", call_rows[i].name, sum->faults[i]);
+	printf("digest %016" PRIx64 "\n", reports->digest);
+}
+
+bool reports_print(const struct reports *reports, const char *program, uint64_t seed, bool counts)
+{
+	const struct report *first = &reports->first_broken;
+
+	if (counts)
+		print_counts(reports);
+	if (reports->broken_count > 0) {
+		printf("rule %s is broken in schedule %" PRIu64 " of seed %" PRIu64 ": %s\n",
+		       first->died ? "-" : first->broken, first->number, seed,
+		       first->died ? "the simulator died" : first->why);
+		if (counts)
+			printf("replay: %s --seed %" PRIu64 " --schedule %" PRIu64 " --trace\n",
+			       program, seed, first->number);
+	}
+	printf("violations %" PRIu64 "\n", reports->broken_count);
+	return reports->broken_count == 0;
+}

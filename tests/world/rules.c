@@ -1,0 +1,437 @@
+/*
+ * Rules 1 to 9: what no fault may break. Each is one function that begins with the rule's own
+ * words. They read the story of the run (story.h) and the truth of the world (truth.h, launches.h),
+ * and know nothing of how the product decides. The rules with clocks are in clocks.c.
+ */
+#include "tests/world/rules.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/support/flow_names.h"
+#include "tests/world/budgets.h"
+#include "tests/world/clocks.h"
+#include "tests/world/launches.h"
+#include "tests/world/play.h"
+#include "tests/world/story.h"
+#include "tests/world/truth.h"
+
+const char *rules_broken;
+char rules_why[512];
+
+static int64_t checked; /* events of the story that were looked at */
+static const struct launch *launch_checked;
+static int64_t epoch_of_run;
+
+/* The epoch of a driver process, by its own takeover. */
+struct driver_epoch {
+	const struct process *process;
+	int64_t epoch;
+};
+static struct driver_epoch epochs[512];
+static size_t epoch_count;
+
+void rules_reset(void)
+{
+	rules_broken = NULL;
+	checked = 0;
+	launch_checked = NULL;
+	epoch_of_run = 0;
+	epoch_count = 0;
+	launches_reset();
+	truth_reset();
+	clocks_reset();
+	budgets_reset();
+}
+
+int64_t rules_checked(void)
+{
+	return checked;
+}
+
+void rule_breaks(const char *rule, const char *format, ...)
+{
+	va_list args;
+
+	if (rules_broken)
+		return;
+	rules_broken = rule;
+	va_start(args, format);
+	vsnprintf(rules_why, sizeof rules_why, format, args);
+	va_end(args);
+}
+
+/* ---- rule 1 ---- */
+
+static bool command_lives(const struct truth_command *command)
+{
+	return command->process->state == PROCESS_ALIVE && !command->ended_ns;
+}
+
+/* Who has been superseded writes nothing more. */
+static void check_writers(const struct story *story, const struct story_event *told)
+{
+	const struct event *ev = &told->event;
+	int64_t own = 0;
+
+	(void)story;
+	for (size_t i = 0; i < epoch_count; i++)
+		if (epochs[i].process == told->writer)
+			own = epochs[i].epoch;
+	if (ev->kind == EV_DRIVER_TOOK_OVER) {
+		epoch_of_run = ev->epoch;
+		if (epoch_count < sizeof epochs / sizeof epochs[0])
+			epochs[epoch_count++] = (struct driver_epoch){ told->writer, ev->epoch };
+	} else if (own > 0 && own < epoch_of_run) {
+		rule_breaks("1", "driver epoch %d wrote event %d although %d had taken over",
+			    (int)own, (int)ev->seq, (int)epoch_of_run);
+	}
+}
+
+/* 1. At most one attempt of a phase is effective, across drivers and machines. An attempt that the
+ * engine has not reported ended is never replaced. */
+static void rule1(const struct story *story)
+{
+	for (const struct truth_command *a = truth_commands; a; a = a->next) {
+		if (!command_lives(a))
+			continue;
+		for (const struct truth_command *b = a->next; b; b = b->next)
+			if (command_lives(b) && strcmp(a->run, b->run) == 0 && a->node == b->node &&
+			    (a->attempt != b->attempt || a->phase != b->phase))
+				rule_breaks("1", "attempts %d and %d run at once on node %d",
+					    (int)a->attempt, (int)b->attempt, a->node);
+	}
+	for (int64_t s = checked; s < story->count; s++) {
+		const struct event *ev = &story->events[s].event;
+
+		check_writers(story, &story->events[s]);
+		if (ev->kind != EV_ATTEMPT_INTENDED)
+			continue;
+		for (const struct launch *launch = launches; launch; launch = launch->next)
+			if ((launch->phase != ev->phase || launch->attempt != ev->attempt) &&
+			    !launch_is_over(launch->run, launch->phase, launch->attempt))
+				rule_breaks("1", "%s %d is intended while %s %d is under way",
+					    flow_phase_names[ev->phase], (int)ev->attempt,
+					    flow_phase_names[launch->phase], (int)launch->attempt);
+		if (ev->attempt > 1 &&
+		    story_find(story, EV_ATTEMPT_ENDED, ev->phase, ev->attempt - 1, s) == 0)
+			rule_breaks("1", "%s %d is intended and the one before has not ended",
+				    flow_phase_names[ev->phase], (int)ev->attempt);
+	}
+}
+
+/* ---- rule 2 ---- */
+
+/* 2. Every engine job belongs to a journalled intent; one found without an outcome is adopted or
+ * stopped, never doubled, never lost. */
+static void rule2(const struct story *story)
+{
+	for (const struct launch *launch = launches; launch && launch != launch_checked;
+	     launch = launch->next) {
+		int64_t intended = story_find(story, EV_ATTEMPT_INTENDED, launch->phase,
+					      launch->attempt, story->count);
+		int64_t missing = story_find(story, EV_ATTEMPT_MISSING, launch->phase,
+					     launch->attempt, story->count);
+
+		if (intended == 0)
+			rule_breaks("2", "%s %d is submitted without an intent",
+				    flow_phase_names[launch->phase], (int)launch->attempt);
+		for (const struct launch *other = launch->next; other; other = other->next)
+			if (other->phase == launch->phase && other->attempt == launch->attempt &&
+			    missing == 0 && !(launch->job && other->at_ns == launch->at_ns))
+				rule_breaks("2", "%s %d is submitted twice",
+					    flow_phase_names[launch->phase], (int)launch->attempt);
+	}
+	for (int64_t s = checked; s < story->count; s++) {
+		if (story->events[s].event.kind != EV_RUN_ENDED)
+			continue;
+		for (const struct launch *launch = launches; launch; launch = launch->next)
+			if (!launch_is_over(launch->run, launch->phase, launch->attempt))
+				rule_breaks("2", "the run ended and %s %d is still under way",
+					    flow_phase_names[launch->phase], (int)launch->attempt);
+	}
+}
+
+/* ---- rule 3 ---- */
+
+/* Is the cache proved at this place of the journal? */
+static bool is_proved(const struct story *story, int64_t seq)
+{
+	for (int64_t i = seq; i > 0; i--) {
+		const struct event *ev = &story->events[i - 1].event;
+
+		if (ev->kind == EV_CACHE_VERIFIED && ev->complete)
+			return true;
+		if (ev->kind == EV_JIT_EXCEEDED && ev->on_exceed == JIT_RECOMPILE)
+			return false;
+		if (budget_is_refused(story, ev))
+			return false;
+		if (ev->kind == EV_CACHE_CHECKED)
+			return ev->verdict == CACHE_WARM;
+	}
+	return false;
+}
+
+/* 3. Training starts only on a cache verified complete for its graph key, or without a compile
+ * phase, or where the spec says `on_incomplete: train`. */
+static void rule3(const struct story *story)
+{
+	if (!story->policy.compiles || story->policy.train_on_incomplete)
+		return;
+	for (int64_t s = checked; s < story->count; s++) {
+		const struct event *ev = &story->events[s].event;
+
+		if (ev->kind == EV_ATTEMPT_INTENDED && ev->phase == PHASE_TRAIN &&
+		    !(is_proved(story, s) && setting_cache_whole()))
+			rule_breaks("3", "train %d is intended and the cache is not %s",
+				    (int)ev->attempt, is_proved(story, s) ? "whole" : "proved");
+	}
+}
+
+/* ---- rule 4 ---- */
+
+static const struct truth_save *save_of(int64_t attempt, int64_t step)
+{
+	for (const struct truth_save *save = truth_saves; save; save = save->next)
+		if (save->command->phase == TRUTH_TRAIN && save->command->attempt == attempt &&
+		    save->step == step)
+			return save;
+	return NULL;
+}
+
+/* The attempt that a URL of a checkpoint names; 0: none. */
+static int64_t attempt_of_url(const char *url)
+{
+	const char *at = strstr(url, "attempt-");
+
+	return at ? strtoll(at + strlen("attempt-"), NULL, 10) : 0;
+}
+
+/* A checkpoint that is called complete is really whole. */
+static void check_whole(const struct event *ev, const char *url, const char *what)
+{
+	const struct truth_save *save = save_of(attempt_of_url(url), ev->step);
+
+	if (!save)
+		rule_breaks("4", "%s names step %d (%s), which nobody has saved", what,
+			    (int)ev->step, url);
+	else if (!save->whole_ns)
+		rule_breaks("4", "%s names step %d (%s), which is not whole", what, (int)ev->step,
+			    url);
+}
+
+/* It goes on from what was chosen since the attempt before was intended. */
+static void check_resume(const struct story *story, const struct event *ev)
+{
+	int64_t before =
+		story_find(story, EV_ATTEMPT_INTENDED, PHASE_TRAIN, ev->attempt - 1, ev->seq - 1);
+	const struct event *chosen = NULL;
+
+	for (int64_t i = ev->seq - 1; i > before && !chosen; i--)
+		if (story->events[i - 1].event.kind == EV_CHECKPOINT_CHOSEN)
+			chosen = &story->events[i - 1].event;
+	if (ev->attempt == 1) {
+		if (EVENT_HAS(ev, resumed_from))
+			rule_breaks("4", "the first training resumes from %s", ev->resumed_from);
+	} else if (!chosen) {
+		rule_breaks("4", "train %d begins and no checkpoint was chosen", (int)ev->attempt);
+	} else if (EVENT_HAS(chosen, url) != EVENT_HAS(ev, resumed_from)) {
+		rule_breaks("4", "train %d does not begin with what was chosen", (int)ev->attempt);
+	} else if (EVENT_HAS(chosen, url) &&
+		   (strcmp(chosen->url, ev->resumed_from) != 0 || chosen->step != ev->step)) {
+		rule_breaks("4", "train %d resumes from %s and not from %s", (int)ev->attempt,
+			    ev->resumed_from, chosen->url);
+	}
+}
+
+/* Of what the journal knows as complete, the newest that may be trusted is chosen; a newer one that
+ * it does not know yet may be found. */
+static void check_choice(const struct story *story, const struct event *ev)
+{
+	int64_t below = budget_trusted_below(story, ev->seq), newest = -1;
+
+	for (int64_t i = 0; i < ev->seq - 1; i++) {
+		const struct event *known = &story->events[i].event;
+
+		if (known->kind == EV_CHECKPOINT_COMPLETE && known->step < below &&
+		    known->step > newest)
+			newest = known->step;
+	}
+	if (EVENT_HAS(ev, url))
+		check_whole(ev, ev->url, "checkpoint.chosen");
+	if (EVENT_HAS(ev, rejected)) /* a look showed that one is damaged */
+		return;
+	if (!EVENT_HAS(ev, url) && newest >= 0)
+		rule_breaks("4", "nothing is chosen, although step %d is complete", (int)newest);
+	else if (EVENT_HAS(ev, url) && ev->step < newest)
+		rule_breaks("4", "step %d is chosen, although step %d is complete", (int)ev->step,
+			    (int)newest);
+}
+
+/* 4. A retry starts from the newest *complete* checkpoint of this run, or from its parent or
+ * scratch where there is none; never from a partial one, never from one that phase 1 wrote. */
+static void rule4(const struct story *story)
+{
+	for (int64_t s = checked; s < story->count; s++) {
+		const struct event *ev = &story->events[s].event;
+
+		if (ev->kind == EV_ATTEMPT_INTENDED && ev->phase == PHASE_TRAIN)
+			check_resume(story, ev);
+		else if (ev->kind == EV_CHECKPOINT_CHOSEN)
+			check_choice(story, ev);
+		else if (ev->kind == EV_CHECKPOINT_COMPLETE)
+			check_whole(ev, ev->url, "checkpoint.complete");
+		else if (ev->kind == EV_ATTEMPT_INTENDED && EVENT_HAS(ev, resumed_from))
+			rule_breaks("4", "phase 1 resumes from a checkpoint");
+	}
+	for (const struct truth_command *command = truth_commands; command;
+	     command = command->next) {
+		int64_t intended = story_find(story, EV_ATTEMPT_INTENDED, PHASE_TRAIN,
+					      command->attempt, story->count);
+		const struct event *ev = intended ? &story->events[intended - 1].event : NULL;
+
+		if (command->phase == TRUTH_TRAIN && command->resumed_step >= 0 && ev &&
+		    EVENT_HAS(ev, resumed_from) && command->resumed_step < ev->step)
+			rule_breaks("4", "train %d was to go on from step %d and went on from %d",
+				    (int)command->attempt, (int)ev->step,
+				    (int)command->resumed_step);
+	}
+}
+
+/* ---- rule 6 ---- */
+
+/* 6. Unknown is not failed: a job that cannot be seen is not relaunched; only evidence from the
+ * engine ends an attempt. */
+static void rule6(const struct story *story)
+{
+	for (int64_t s = checked; s < story->count; s++) {
+		const struct event *ev = &story->events[s].event;
+
+		const struct process *lives =
+			ev->kind == EV_ATTEMPT_ENDED
+				? launch_process(story->run, ev->phase, ev->attempt)
+				: NULL;
+
+		if (lives)
+			rule_breaks("6", "%s %d is said to have ended, and %s %d of %s lives",
+				    flow_phase_names[ev->phase], (int)ev->attempt, lives->name,
+				    (int)lives->pid, lives->machine->host);
+	}
+}
+
+/* ---- rule 7 ---- */
+
+static bool has_launch(const struct event *ev)
+{
+	for (const struct launch *launch = launches; launch; launch = launch->next)
+		if (launch->phase == ev->phase && launch->attempt == ev->attempt)
+			return true;
+	return false;
+}
+
+static bool is_true(const struct story *story, const struct event *ev)
+{
+	switch (ev->kind) {
+	case EV_ATTEMPT_SUBMITTED:
+	case EV_ATTEMPT_CLAIMED:
+		return has_launch(ev);
+	case EV_ATTEMPT_MISSING:
+		return !has_launch(ev);
+	case EV_CACHE_VERIFIED:
+		return !ev->complete || setting_cache_whole();
+	case EV_CACHE_CHECKED:
+		return ev->verdict != CACHE_WARM || setting_cache_whole();
+	case EV_LIMIT_REACHED:
+		return budget_limit_is_true(story, ev);
+	default:
+		return true;
+	}
+}
+
+/* 7. What the journal says happened, happened; what it does not say can be found out again from the
+ * engine. */
+static void rule7(const struct story *story)
+{
+	if (story->contradiction)
+		rule_breaks("7", "%s", story->contradiction);
+	for (int64_t s = checked; s < story->count; s++) {
+		const struct event *ev = &story->events[s].event;
+
+		/* A verdict that is told again may have been overtaken since. */
+		if (ev->kind == EV_CACHE_VERIFIED &&
+		    story_find(story, EV_CACHE_VERIFIED, ev->phase, ev->attempt, s) != 0)
+			continue;
+		if (!is_true(story, ev))
+			rule_breaks("7", "%s of %s %d is not true", event_rows[ev->kind].name,
+				    flow_phase_names[ev->phase], (int)ev->attempt);
+	}
+}
+
+/* ---- rule 9 ---- */
+
+/* Is the claim on the graph key taken for what is intended at this place? */
+static bool is_claimed_for(const struct story *story, int64_t seq)
+{
+	for (int64_t i = seq; i > 0; i--)
+		switch (story->events[i - 1].event.kind) {
+		case EV_CACHE_CLAIMED:
+			return true;
+		case EV_CACHE_WAITING:
+		case EV_ATTEMPT_INTENDED:
+		case EV_DRIVER_TOOK_OVER:
+			return false;
+		default:
+			break;
+		}
+	return false;
+}
+
+/* 9. Of the runs with one graph key one precompiles at a time, and what it has filled is not filled
+ * again: an attempt of phase 1 is intended by who has claimed the key for it and has looked at the
+ * cache since. */
+static void rule9(const struct story *story)
+{
+	for (int64_t s = checked; s < story->count; s++) {
+		const struct event *ev = &story->events[s].event;
+
+		if (ev->kind == EV_ATTEMPT_INTENDED && ev->phase == PHASE_PRECOMPILE &&
+		    !is_claimed_for(story, s))
+			rule_breaks("9",
+				    "precompile %d is intended without a claim on its graph key",
+				    (int)ev->attempt);
+	}
+}
+
+static void (*const rules[])(const struct story *story) = {
+	rule1, rule2, rule3, rule4, rule5, rule6, rule7, rule8, rule9,
+};
+
+void rules_check(void)
+{
+	const struct story *story = story_of(playing->run);
+
+	launches_look();
+	if (!story)
+		return;
+	for (size_t i = 0; i < sizeof rules / sizeof rules[0] && !rules_broken; i++)
+		rules[i](story);
+	clocks_check(story);
+	checked = story->count;
+	launch_checked = launches;
+}
+
+void rules_check_end(void)
+{
+	const struct story *story = story_of(playing->run);
+	struct flow again;
+
+	if (!story)
+		return;
+	flow_init(&again, &story->policy);
+	for (int64_t i = 0; i < story->count; i++)
+		flow_apply(&again, &story->events[i].event);
+	if (memcmp(&again, &story->shadow, sizeof again) != 0)
+		rule_breaks("7", "the journal played again gives another end");
+	clocks_check_end(story);
+}

@@ -1,0 +1,20 @@
+/* What must hold in any schedule: rules 1 to 9 and the rules with clocks, C1 to C15. */
+#ifndef STK_TESTS_WORLD_RULES_H
+#define STK_TESTS_WORLD_RULES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* The first rule that was broken: "3", "C7"; NULL: none. */
+extern const char *rules_broken;
+extern char rules_why[512];
+
+void rules_reset(void);
+/* Events of the story that the rules have looked at before this look. */
+int64_t rules_checked(void);
+void rules_check(void);     /* after each effect and event */
+void rules_check_end(void); /* once, when all is over */
+/* The first that breaks is the one that is reported. */
+void rule_breaks(const char *rule, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+#endif

@@ -1,0 +1,260 @@
+/* The setting of a schedule: see play.h. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "jobs/base/mem.h"
+#include "jobs/base/sb.h"
+#include "tests/world/bucket.h"
+#include "tests/world/cloud.h"
+#include "tests/world/play.h"
+#include "tests/world/programs.h"
+#include "tests/world/tree.h"
+#include "tests/world/tree_internal.h"
+
+#define BIN      "/opt/stoker/"
+#define VENV     "/opt/venv/"
+#define PACKAGES VENV "lib/python3.11/site-packages/"
+#define JOB      "/srv/user/job/"
+
+static void put_text(struct machine *machine, const char *path, const char *text, mode_t mode)
+{
+	tree_put(machine, path, text, strlen(text), mode);
+}
+
+static void put_package(struct machine *machine, const char *folder, const char *name,
+			const char *version)
+{
+	AUTO(auto_free) char *path = mem_format(PACKAGES "%s.dist-info/METADATA", folder);
+	AUTO(auto_free)
+	char *text = mem_format("Metadata-Version: 2.1\nName: %s\nVersion: %s\n", name, version);
+
+	put_text(machine, path, text, 0644);
+}
+
+/* A machine with stoker and a Python that has the compiler. */
+static void install(struct machine *machine)
+{
+	put_text(machine, BIN "stoker", "\177ELF world stoker\n", 0755);
+	put_text(machine, BIN "agent/stoker-node", "\177ELF world stoker-node\n", 0755);
+	put_text(machine, BIN "stoker-node", "\177ELF world stoker-node\n", 0755);
+	put_text(machine, VENV "bin/python", "\177ELF world python\n", 0755);
+	put_text(machine, VENV "bin/neuron_parallel_compile",
+		 "\177ELF world neuron_parallel_compile\n", 0755);
+	put_text(machine, VENV "pyvenv.cfg", "home = /usr/bin\nversion = 3.11.2\n", 0644);
+	put_package(machine, "torch_neuronx-2.1.0", "torch-neuronx", "2.1.0");
+	put_package(machine, "neuronx_cc-2.14.0", "neuronx-cc", "2.14.0");
+	tree_mkdirs(machine, "/var/tmp");
+	tree_mkdirs(machine, "/srv/user/.local/state");
+}
+
+static const char *workspace_of(const struct setting *setting)
+{
+	if (setting->far_workspace)
+		return "s3://bucket/work";
+	return setting->state == STATE_SHARE ? "/shared/work" : "/srv/user/work";
+}
+
+static const char *state_of(const struct setting *setting)
+{
+	static const char *const urls[STATE_KINDS] = {
+		[STATE_SQLITE] = "sqlite:/srv/user/state",
+		[STATE_FOLDER] = "dir:/srv/user/state",
+		[STATE_SHARE] = "dir:/shared/state",
+		[STATE_BUCKET] = "s3://bucket/state",
+	};
+
+	return urls[setting->state];
+}
+
+static bool is_file_there(const struct setting *s, const char *path)
+{
+	AUTO(auto_free) char *whole = mem_format("%s/%s", workspace_of(s), path);
+
+	return tree_exists(playing->hosts[0], whole);
+}
+
+static void add_limit(struct sb *spec, const char *name, int64_t seconds)
+{
+	if (seconds > 0)
+		sb_addf(spec, "  %s: %llds\n", name, (long long)seconds);
+}
+
+static void write_spec(const struct schedule *schedule)
+{
+	const struct setting *s = &schedule->setting;
+	const char *workspace = workspace_of(s);
+	AUTO(sb_release) struct sb spec = SB_INIT;
+
+	sb_addf(&spec,
+		"version: 1\nname: world\nengine: %s\nworkspace: %s\n"
+		"source: {path: ., include: [train.py]}\n"
+		"command: [" VENV "bin/python, train.py]\n"
+		"hyperparameters: {max_steps: %lld}\n"
+		"env: {PATH: \"" VENV "bin:/usr/bin:/bin\"}\n",
+		s->cloud ? "batch" : "local", workspace, (long long)s->steps);
+	sb_addf(&spec,
+		"compile:\n  kind: neuron\n  cache_url: %s/cache\n"
+		"  overrides: {hyperparameters: {max_steps: 2}}\n",
+		workspace);
+	sb_addf(&spec, "resources: {nodes: %d}\n", s->nodes);
+	sb_adds(&spec, "metrics:\n"
+		       "  - {name: step, regex: \"^step: ([0-9]+)\"}\n"
+		       "  - {name: loss, regex: \"loss: ([0-9.eE+-]+)\"}\n");
+	sb_addf(&spec, "checkpoint: {url: %s/saved, kind: files, grace: %llds}\n", workspace,
+		(long long)s->checkpoint_grace_s);
+	sb_addf(&spec, "retry: {backoff: {first: %llds, max: %llds}}\n",
+		(long long)s->backoff_first_s, (long long)s->backoff_max_s);
+	sb_addf(&spec, "limits:\n  grace: %llds\n", (long long)s->grace_s);
+	add_limit(&spec, "stall", s->stall_s);
+	add_limit(&spec, "deadline", s->deadline_s);
+	add_limit(&spec, "start", s->start_s);
+	add_limit(&spec, "queue", s->queue_s);
+	for (int host = 0; host < 2 && schedule->hosts[host]; host++) {
+		tree_put(schedule->hosts[host], JOB "job.yaml", spec.text, spec.len, 0644);
+		put_text(schedule->hosts[host], JOB "train.py", "train()\n", 0644);
+	}
+}
+
+static void draw(struct schedule *schedule)
+{
+	struct setting *s = &schedule->setting;
+
+	s->nodes = chance_one_in(2) ? 1 : 2 + (int)chance_below(3);
+	s->calm = schedule->number % 10 == 0;
+	s->state = (enum state_kind)chance_below(STATE_KINDS);
+	if (s->state == STATE_SQLITE) /* its own calls are not led into the world yet */
+		s->state = STATE_FOLDER;
+	s->cloud = s->state == STATE_BUCKET && chance_one_in(2);
+	s->far_workspace = s->cloud || (s->state == STATE_BUCKET) || chance_one_in(6);
+	s->two_hosts = s->state >= STATE_SHARE && chance_one_in(2);
+	s->steps = 10 + chance_below(20);
+	/* Steps of a second: most schedules are to be short, so that there are many. */
+	s->step_ns = chance_one_in(10) ? (1 + chance_below(20)) * WORLD_S
+				       : (200 + chance_below(1000)) * WORLD_MS;
+	s->saves_every = 2 + chance_below(4);
+	s->stall_s = chance_one_in(2) ? 0 : 300 + chance_below(600);
+	s->deadline_s = chance_one_in(4) ? 3600 * (1 + chance_below(10)) : 0;
+	s->start_s = 1800;
+	s->queue_s = chance_one_in(4) ? 600 + chance_below(3600) : 0;
+	s->backoff_first_s = 1 + chance_below(10);
+	s->backoff_max_s = 10 + chance_below(100);
+	s->grace_s = 5 + chance_below(55);
+	s->checkpoint_grace_s = 10 + chance_below(110);
+	if (s->calm)
+		s->deadline_s = s->queue_s = 0;
+}
+
+/* The fixed settings in which every place is tried. */
+static const struct scenario {
+	const char *name;
+	struct setting setting;
+} scenarios[] = {
+	{ "two-nodes",
+	  { .nodes = 2, .state = STATE_FOLDER, .steps = 8, .saves_every = 3, .stall_s = 600 } },
+	{ "far",
+	  { .nodes = 2,
+	    .state = STATE_BUCKET,
+	    .far_workspace = true,
+	    .cloud = true,
+	    .two_hosts = true,
+	    .steps = 8,
+	    .saves_every = 3,
+	    .stall_s = 600 } },
+	{ "drain",
+	  { .nodes = 1,
+	    .state = STATE_FOLDER,
+	    .steps = 400,
+	    .saves_every = 50,
+	    .deadline_s = 900,
+	    .stall_s = 600 } },
+};
+
+const char *setting_scenario_name(size_t index)
+{
+	return index < STK_LENGTH(scenarios) ? scenarios[index].name : NULL;
+}
+
+static void set_scenario(struct schedule *schedule)
+{
+	struct setting *s = &schedule->setting;
+
+	for (size_t i = 0; i < STK_LENGTH(scenarios); i++)
+		if (strcmp(scenarios[i].name, schedule->scenario) == 0)
+			*s = scenarios[i].setting;
+	s->calm = true;
+	s->step_ns = 5 * WORLD_S;
+	s->start_s = 1800;
+	s->backoff_first_s = 5;
+	s->backoff_max_s = 60;
+	s->grace_s = 20;
+	s->checkpoint_grace_s = 30;
+}
+
+void setting_make(struct schedule *schedule)
+{
+	struct setting *s = &schedule->setting;
+	struct disk *share;
+
+	chance_seed(schedule->seed, schedule->number);
+	if (schedule->scenario)
+		set_scenario(schedule);
+	else
+		draw(schedule);
+	snprintf(schedule->run, sizeof schedule->run, "r%llu",
+		 (unsigned long long)schedule->number);
+	schedule->hosts[0] = machine_new("head-0", WORLD_EPOCH_MS * WORLD_MS);
+	if (s->two_hosts)
+		schedule->hosts[1] = machine_new("head-1", WORLD_EPOCH_MS * WORLD_MS + WORLD_S);
+	share = s->state == STATE_SHARE ? disk_new(DISK_SHARE, "filer:/export") : NULL;
+	for (int host = 0; host < 2 && schedule->hosts[host]; host++) {
+		install(schedule->hosts[host]);
+		if (share)
+			tree_mount(schedule->hosts[host]->root, "/shared", share);
+	}
+	write_spec(schedule);
+	/* It has all been there for long. */
+	for (int host = 0; host < 2 && schedule->hosts[host]; host++)
+		sync_disk(schedule->hosts[host]->root->mounts[0].disk);
+	cloud_reset("s3://bucket/work", schedule->hosts[0]);
+}
+
+bool setting_cache_whole(void)
+{
+	const struct setting *s = &playing->setting;
+
+	for (int graph = 0; graph < GRAPHS_OF_JOB; graph++) {
+		char module[64];
+		AUTO(auto_free) char *path = NULL;
+
+		programs_graph_name(module, graph, false);
+		path = mem_format("%scache/" PROGRAMS_PLACE "/%s/model.done",
+				  s->far_workspace ? "work/" : "", module);
+		if (s->far_workspace ? !bucket_get("bucket", path, NULL) : !is_file_there(s, path))
+			return false;
+	}
+	return true;
+}
+
+struct process *operator_start(struct schedule *schedule, int host, const char *command)
+{
+	AUTO(auto_free) char *state = mem_format("STOKER_STATE=%s", state_of(&schedule->setting));
+	bool runs = strcmp(command, "run") == 0;
+	char *argv[] = { (char *)"stoker", (char *)command, schedule->run,
+			 runs ? (char *)(JOB "job.yaml") : NULL, NULL };
+	char *envp[] = { state,
+			 (char *)"HOME=/srv/user",
+			 (char *)"USER=user",
+			 (char *)"PATH=/usr/bin:/bin",
+			 (char *)"LANG=C.UTF-8",
+			 NULL };
+	const struct process_start start = { .machine = schedule->hosts[host],
+					     .program = BIN "stoker",
+					     .argv = argv,
+					     .envp = envp,
+					     .cwd = JOB,
+					     .out_path = "/srv/user/out" };
+
+	schedule->drivers++;
+	return process_start(&start);
+}

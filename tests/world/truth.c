@@ -1,0 +1,84 @@
+/* What really happened: see truth.h. */
+#include "tests/world/truth.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "jobs/base/mem.h"
+#include "tests/world/kernel.h"
+
+struct truth_command *truth_commands;
+struct truth_save *truth_saves;
+struct truth_graph *truth_graphs;
+
+/* A variable of the running process, or "". */
+static void copy_variable(char ret[TRUTH_NAME], const char *name)
+{
+	const char *value = getenv(name);
+
+	snprintf(ret, TRUTH_NAME, "%s", value ? value : "");
+}
+
+static int64_t number_variable(const char *name, int64_t otherwise)
+{
+	const char *value = getenv(name);
+
+	return value ? strtoll(value, NULL, 10) : otherwise;
+}
+
+struct truth_command *truth_command_new(enum truth_phase phase)
+{
+	struct truth_command *command = mem_zero(1, sizeof *command);
+
+	command->process = self;
+	copy_variable(command->run, "STOKER_RUN");
+	copy_variable(command->token, "STOKER_TOKEN");
+	command->phase = phase;
+	command->attempt = number_variable("STOKER_ATTEMPT", 0);
+	command->node = (int)number_variable("STOKER_NODE_RANK", 0);
+	command->nodes = (int)number_variable("STOKER_NODES", 1);
+	command->began_ns = command->last_output_ns = now_ns;
+	command->resumed_step = command->first_step = command->last_step = -1;
+	command->next = truth_commands;
+	truth_commands = command;
+	return command;
+}
+
+struct truth_save *truth_save_new(const struct truth_command *command, int64_t step,
+				  const char *path)
+{
+	struct truth_save *save = mem_zero(1, sizeof *save);
+
+	save->command = command;
+	save->step = step;
+	snprintf(save->path, sizeof save->path, "%s", path);
+	save->began_ns = now_ns;
+	save->next = truth_saves;
+	truth_saves = save;
+	return save;
+}
+
+void truth_compiled(const char *graph)
+{
+	struct truth_graph *at = truth_graphs;
+
+	while (at && strcmp(at->key, graph) != 0)
+		at = at->next;
+	if (!at) {
+		at = mem_zero(1, sizeof *at);
+		snprintf(at->key, sizeof at->key, "%s", graph);
+		at->next = truth_graphs;
+		truth_graphs = at;
+	}
+	at->compiled_ns = now_ns;
+	at->times++;
+}
+
+void truth_reset(void)
+{
+	/* A schedule plays in a process of its own: what is left of another one is dropped. */
+	truth_commands = NULL;
+	truth_saves = NULL;
+	truth_graphs = NULL;
+}

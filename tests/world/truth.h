@@ -1,0 +1,64 @@
+/*
+ * What really happened in the world, as those see it who did it: the commands that ran, what they
+ * computed and saved. The rules (rules.h) compare the journal with it; nothing of the code under
+ * test reads or writes it. Times are of the world, in ns.
+ */
+#ifndef STK_TESTS_WORLD_TRUTH_H
+#define STK_TESTS_WORLD_TRUTH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct process;
+
+#define TRUTH_NAME 128
+
+enum truth_phase { TRUTH_PRECOMPILE, TRUTH_TRAIN };
+
+/* A command that an agent started: one process on one node. */
+struct truth_command {
+	const struct process *process;
+	char run[TRUTH_NAME], token[TRUTH_NAME]; /* of the submission */
+	enum truth_phase phase;
+	int64_t attempt;
+	int node, nodes;
+	int64_t began_ns, ended_ns;    /* ended_ns 0: it runs */
+	int64_t resumed_step;          /* -1: from scratch */
+	int64_t first_step, last_step; /* computed; -1: none */
+	int64_t last_output_ns;
+	int64_t told_to_save_ns;    /* the first signal that asks for a checkpoint; 0: none */
+	int64_t told_to_stop_ns;    /* the first SIGTERM; 0: none */
+	bool ignores_stop;          /* it does not end by SIGTERM */
+	int compiled_late;          /* graphs compiled in a training */
+	struct truth_command *next; /* older */
+};
+extern struct truth_command *truth_commands; /* newest first */
+
+/* A checkpoint that a command has begun to save. */
+struct truth_save {
+	const struct truth_command *command;
+	int64_t step;
+	char path[512]; /* in the command's machine */
+	int64_t began_ns;
+	int64_t whole_ns; /* all of it is written; 0: it never was */
+	struct truth_save *next;
+};
+extern struct truth_save *truth_saves; /* newest first */
+
+/* An entry of the compile cache that was really written, or taken away. */
+struct truth_graph {
+	char key[TRUTH_NAME];
+	int64_t compiled_ns;
+	int times; /* compiled so often */
+	struct truth_graph *next;
+};
+extern struct truth_graph *truth_graphs;
+
+struct truth_command *truth_command_new(enum truth_phase phase);
+struct truth_save *truth_save_new(const struct truth_command *command, int64_t step,
+				  const char *path);
+void truth_compiled(const char *graph);
+void truth_reset(void);
+
+#endif
