@@ -94,7 +94,7 @@ static int stoker_main(int argc, char **argv)
 	if (code >= 0)
 		return code;
 	complain(why);
-	return why->code;
+	return (int)why->code;
 }
 
 static int node_main(int argc, char **argv)
