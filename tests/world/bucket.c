@@ -32,7 +32,6 @@ static size_t object_count;
 static uint64_t versions;
 static int64_t outage_until_ns;
 static const struct machine *outage_of;
-static bool writes_refused;
 
 int64_t service_clock_ms(void)
 {
@@ -43,11 +42,6 @@ void bucket_outage(int64_t until_ns, const struct machine *only)
 {
 	outage_until_ns = until_ns;
 	outage_of = only;
-}
-
-void bucket_refuse_writes(bool refuse)
-{
-	writes_refused = refuse;
 }
 
 /* ---- objects ---- */
@@ -143,17 +137,6 @@ void bucket_remove(const char *bucket, const char *key)
 	remove_object(bucket, key);
 }
 
-void bucket_list(const char *bucket, const char *prefix, void (*fn)(void *arg, const char *key),
-		 void *arg)
-{
-	for (size_t at = place_of(bucket, prefix); at < object_count; at++) {
-		if (strcmp(objects[at]->bucket, bucket) != 0 ||
-		    strncmp(objects[at]->key, prefix, strlen(prefix)) != 0)
-			return;
-		fn(arg, objects[at]->key);
-	}
-}
-
 /* ---- a request ---- */
 
 static bool is_cut_off(void)
@@ -175,7 +158,7 @@ static bool wait_for_answer(int64_t ns)
 	return !aws_cancel_is_due();
 }
 
-enum call_answer service_request(int id, const char *about, uint64_t bytes, bool writes)
+enum call_answer service_request(int id, const char *about, uint64_t bytes)
 {
 	struct call call = call_enter((enum call_id)id, about, -1);
 	int64_t patience = GIVE_UP_NS;
@@ -189,8 +172,6 @@ enum call_answer service_request(int id, const char *about, uint64_t bytes, bool
 		return ANSWER_NONE;
 	if (!wait_for_answer(10 * WORLD_MS + chance_below(190 * WORLD_MS) + (int64_t)bytes * 10))
 		return chance_one_in(2) ? ANSWER_LOST : ANSWER_NONE;
-	if (writes && writes_refused)
-		return ANSWER_REFUSED;
 	if (!call.error)
 		return ANSWER_YES;
 	if (call.error == EACCES)
@@ -270,7 +251,7 @@ enum s3_result bucket_put_object(int id, const struct s3_place *place, const str
 			   place->bucket, place->key);
 		return S3_FAILED;
 	}
-	answer = service_request(id, place->key, body->len, true);
+	answer = service_request(id, place->key, body->len);
 	if (answer == ANSWER_NONE || answer == ANSWER_REFUSED) {
 		bucket_no_answer(answer, place, err);
 		return S3_FAILED;
@@ -296,7 +277,7 @@ enum s3_result bucket_put_object(int id, const struct s3_place *place, const str
 int __wrap_s3_head(struct aws *aws, const struct s3_place *place, struct s3_outcome *ret,
 		   struct err **err)
 {
-	enum call_answer answer = service_request(CALL_s3_head, place->key, 0, false);
+	enum call_answer answer = service_request(CALL_s3_head, place->key, 0);
 	const struct object *object = find(place->bucket, place->key);
 
 	(void)aws;
@@ -312,7 +293,7 @@ int __wrap_s3_get(struct aws *aws, const struct s3_place *place, uint64_t offset
 {
 	const struct object *object = find(place->bucket, place->key);
 	enum call_answer answer =
-		service_request(CALL_s3_get, place->key, object ? object->len : 0, false);
+		service_request(CALL_s3_get, place->key, object ? object->len : 0);
 	uint64_t left;
 
 	(void)aws;
@@ -355,7 +336,7 @@ enum s3_result bucket_download(int id, const struct s3_place *place, const struc
 			       int fd, struct s3_outcome *ret, struct err **err)
 {
 	const struct object *object = find(place->bucket, place->key);
-	enum call_answer answer = service_request(id, place->key, object ? object->len : 0, false);
+	enum call_answer answer = service_request(id, place->key, object ? object->len : 0);
 	size_t at = 0;
 
 	if (answer != ANSWER_YES) {
@@ -397,7 +378,7 @@ int __wrap_s3_download(struct aws *aws, const struct s3_place *place, int fd,
 
 int __wrap_s3_delete(struct aws *aws, const struct s3_place *place, struct err **err)
 {
-	enum call_answer answer = service_request(CALL_s3_delete, place->key, 0, true);
+	enum call_answer answer = service_request(CALL_s3_delete, place->key, 0);
 
 	(void)aws;
 	if (answer == ANSWER_YES || answer == ANSWER_LOST)
@@ -408,7 +389,7 @@ int __wrap_s3_delete(struct aws *aws, const struct s3_place *place, struct err *
 int __wrap_s3_abort_leftovers(struct aws *aws, const struct s3_place *place, int64_t idle_ms,
 			      struct err **err)
 {
-	enum call_answer answer = service_request(CALL_s3_abort_leftovers, place->key, 0, true);
+	enum call_answer answer = service_request(CALL_s3_abort_leftovers, place->key, 0);
 
 	(void)aws;
 	(void)idle_ms; /* an upload is whole or nothing here */
@@ -503,7 +484,7 @@ int __wrap_s3_list(struct aws *aws, const struct s3_list *what, s3_object_fn obj
 
 	(void)aws;
 	while (!last && done == 0) {
-		enum call_answer answer = service_request(CALL_s3_list, what->prefix, 0, false);
+		enum call_answer answer = service_request(CALL_s3_list, what->prefix, 0);
 		struct s3_page *page;
 
 		if (answer != ANSWER_YES)

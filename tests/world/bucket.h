@@ -22,22 +22,18 @@ int64_t service_clock_ms(void);
 /* Until that time (ns) nobody gets an answer, or only this machine does not; 0: ends. */
 struct machine;
 void bucket_outage(int64_t until_ns, const struct machine *only);
-/* Every write is refused from now on (a policy has changed), until `false`. */
-void bucket_refuse_writes(bool refuse);
 
 /* The world's own hand. */
 void bucket_put(const char *bucket, const char *key, const void *bytes, size_t len);
 /* NULL: absent; borrowed until the next write. */
 const char *bucket_get(const char *bucket, const char *key, size_t *ret_len);
 void bucket_remove(const char *bucket, const char *key);
-void bucket_list(const char *bucket, const char *prefix, void (*fn)(void *arg, const char *key),
-		 void *arg);
 
 /* A request of the running process begins: it waits for the service. Returns true if the answer
  * comes; else nobody heard it, and `*ret_done` says whether the request arrived all the same. Used
  * by the far engine as well. `id` is of calls.def. */
 struct err;
 enum call_answer { ANSWER_YES, ANSWER_LOST, ANSWER_NONE, ANSWER_REFUSED };
-enum call_answer service_request(int id, const char *about, uint64_t bytes, bool writes);
+enum call_answer service_request(int id, const char *about, uint64_t bytes);
 
 #endif

@@ -151,7 +151,7 @@ void __wrap_s3_listing_freep(struct s3_listing **listing)
 static void listing_turn(struct s3_listing *listing)
 {
 	const struct s3_place place = { listing->what.bucket, listing->what.prefix };
-	enum call_answer answer = service_request(CALL_s3_list, listing->what.prefix, 0, false);
+	enum call_answer answer = service_request(CALL_s3_list, listing->what.prefix, 0);
 	struct s3_page *page = NULL;
 	struct err *err = NULL;
 

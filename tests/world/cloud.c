@@ -310,7 +310,7 @@ static struct cloud_job *job_new(const struct engine_job *what, const struct clo
 
 static int cloud_submit(struct engine *engine, const struct engine_job *what, struct err **err)
 {
-	enum call_answer answer = service_request(CALL_cloud_submit, what->name, 0, true);
+	enum call_answer answer = service_request(CALL_cloud_submit, what->name, 0);
 	struct cloud_habits habits = { 0 };
 	struct cloud_job *there = find_job(what->name);
 
@@ -335,7 +335,7 @@ static int cloud_submit(struct engine *engine, const struct engine_job *what, st
 
 static int cloud_find(struct engine *engine, const char *name, const char *prefix, struct err **err)
 {
-	enum call_answer answer = service_request(CALL_cloud_find, name, 0, false);
+	enum call_answer answer = service_request(CALL_cloud_find, name, 0);
 
 	(void)engine;
 	(void)prefix;
@@ -371,7 +371,7 @@ static void describe_end(const struct cloud_job *job, struct engine_status *ret)
 static int cloud_describe(struct engine *engine, const char *name, const char *prefix,
 			  struct engine_status *ret, struct err **err)
 {
-	enum call_answer answer = service_request(CALL_cloud_describe, name, 0, false);
+	enum call_answer answer = service_request(CALL_cloud_describe, name, 0);
 	const struct cloud_job *job = find_job(name);
 	bool all_over = true;
 
@@ -404,7 +404,7 @@ static int cloud_describe(struct engine *engine, const char *name, const char *p
 static int cloud_stop(struct engine *engine, const char *name, const char *prefix, int64_t grace_ms,
 		      struct err **err)
 {
-	enum call_answer answer = service_request(CALL_cloud_stop, name, 0, true);
+	enum call_answer answer = service_request(CALL_cloud_stop, name, 0);
 
 	(void)engine;
 	(void)prefix;
@@ -420,7 +420,7 @@ static int cloud_stop(struct engine *engine, const char *name, const char *prefi
 static int cloud_logs(struct engine *engine, const char *name, const char *prefix, int node,
 		      uint64_t *offset, size_t max, struct sb *ret, struct err **err)
 {
-	enum call_answer answer = service_request(CALL_cloud_logs, name, 0, false);
+	enum call_answer answer = service_request(CALL_cloud_logs, name, 0);
 	const struct cloud_job *job = find_job(name);
 	const struct sb *log;
 	size_t len, end;

@@ -83,15 +83,6 @@ struct machine *machine_new(const char *host, int64_t wall_ns)
 	return machine;
 }
 
-struct machine *machine_find(const char *host)
-{
-	struct machine *at = machines;
-
-	while (at && strcmp(at->host, host) != 0)
-		at = at->next;
-	return at;
-}
-
 void machine_suspend(struct machine *machine)
 {
 	if (!machine->off && machine->asleep_since_ns == WORLD_NEVER)

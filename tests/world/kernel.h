@@ -62,7 +62,6 @@ struct machine {
 };
 
 struct machine *machine_new(const char *host, int64_t wall_ns);
-struct machine *machine_find(const char *host); /* NULL: none */
 void machine_suspend(struct machine *machine);
 void machine_wake(struct machine *machine);
 /* All of its processes are gone at once; with `power_lost` also what was not synced (tree.h). It

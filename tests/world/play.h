@@ -17,7 +17,8 @@
 #include "tests/world/call.h"
 #include "tests/world/kernel.h"
 
-enum state_kind { STATE_SQLITE, STATE_FOLDER, STATE_SHARE, STATE_BUCKET, STATE_KINDS };
+/* Kinds of a run's state. SQLite's own calls are not led into the world: it is not among them. */
+enum state_kind { STATE_FOLDER, STATE_SHARE, STATE_BUCKET, STATE_KINDS };
 
 struct setting {
 	int nodes;  /* 1 to 4 */
@@ -30,7 +31,8 @@ struct setting {
 	int64_t steps;      /* of the training */
 	int64_t step_ns;
 	int64_t saves_every;
-	int64_t stall_s, deadline_s, start_s, queue_s; /* limits of the spec; 0: none */
+	int64_t stall_s, deadline_s, start_s, queue_s,
+		unreachable_s; /* limits of the spec; 0: none */
 	int64_t backoff_first_s, backoff_max_s;
 	int64_t grace_s, checkpoint_grace_s;
 };

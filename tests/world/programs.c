@@ -50,8 +50,6 @@ static void on_save(int signo)
 
 	(void)signo;
 	job->save_asked = 1;
-	if (!job->truth->told_to_save_ns)
-		job->truth->told_to_save_ns = now_ns;
 }
 
 static void on_stop(int signo)
@@ -60,8 +58,6 @@ static void on_stop(int signo)
 
 	(void)signo;
 	job->stop_asked = 1;
-	if (!job->truth->told_to_stop_ns)
-		job->truth->told_to_stop_ns = now_ns;
 }
 
 /* ---- small services ---- */
@@ -99,8 +95,6 @@ static void say(int fd, const char *format, ...)
 	len = vsnprintf(line, sizeof line, format, args);
 	va_end(args);
 	put_bytes(fd, line, (size_t)(len < (int)sizeof line ? len : (int)sizeof line - 1));
-	if (self->mark)
-		job_of_self()->truth->last_output_ns = now_ns;
 }
 
 static bool exists(const char *path)
@@ -232,7 +226,6 @@ static bool compile(const char *cache, const char *module)
 	    !cache_put(cache, module, "model.neff", NEFF_BYTES) ||
 	    !cache_put(cache, module, "model.done", 0))
 		return false;
-	truth_compiled(module);
 	cache_remove(cache, module, LOCK);
 	say(2,
 	    "2025-06-15 12:00:20.000123:  4711  INFO ||NEURON_CC_WRAPPER||: Compilation "
@@ -469,7 +462,6 @@ static int job_main(int argc, char **argv)
 	job->truth = truth_command_new(precompiles ? TRUTH_PRECOMPILE : TRUTH_TRAIN);
 	self->mark = job;
 	programs_traits(&job->traits, precompiles, job->truth->attempt, job->truth->node);
-	job->truth->ignores_stop = job->traits.ignores_stop;
 	job->cache = getenv("NEURON_COMPILE_CACHE_URL");
 	if (!job->cache)
 		job->cache = "/var/tmp/neuron-compile-cache";

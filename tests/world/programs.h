@@ -35,7 +35,6 @@ struct traits {
 	bool saves_on_signal;  /* it handles the signal that asks for a checkpoint */
 	bool ignores_stop;     /* SIGTERM does nothing */
 	bool saves_on_stop;    /* SIGTERM: saves, then ends */
-	bool leaves_child;     /* a child lives on when it ends */
 	bool ignores_checkpoint; /* begins at step 0, whatever it is given */
 };
 

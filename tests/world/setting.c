@@ -58,7 +58,6 @@ static const char *workspace_of(const struct setting *setting)
 static const char *state_of(const struct setting *setting)
 {
 	static const char *const urls[STATE_KINDS] = {
-		[STATE_SQLITE] = "sqlite:/srv/user/state",
 		[STATE_FOLDER] = "dir:/srv/user/state",
 		[STATE_SHARE] = "dir:/shared/state",
 		[STATE_BUCKET] = "s3://bucket/state",
@@ -110,6 +109,7 @@ static void write_spec(const struct schedule *schedule)
 	add_limit(&spec, "deadline", s->deadline_s);
 	add_limit(&spec, "start", s->start_s);
 	add_limit(&spec, "queue", s->queue_s);
+	add_limit(&spec, "unreachable", s->unreachable_s);
 	for (int host = 0; host < 2 && schedule->hosts[host]; host++) {
 		tree_put(schedule->hosts[host], JOB "job.yaml", spec.text, spec.len, 0644);
 		put_text(schedule->hosts[host], JOB "train.py", "train()\n", 0644);
@@ -122,9 +122,7 @@ static void draw(struct schedule *schedule)
 
 	s->nodes = chance_one_in(2) ? 1 : 2 + (int)chance_below(3);
 	s->calm = schedule->number % 10 == 0;
-	s->state = (enum state_kind)chance_below(STATE_KINDS);
-	if (s->state == STATE_SQLITE) /* its own calls are not led into the world yet */
-		s->state = STATE_FOLDER;
+	s->state = chance_one_in(2) ? STATE_FOLDER : chance_one_in(2) ? STATE_SHARE : STATE_BUCKET;
 	s->cloud = s->state == STATE_BUCKET && chance_one_in(2);
 	s->far_workspace = s->cloud || (s->state == STATE_BUCKET) || chance_one_in(6);
 	s->two_hosts = s->state >= STATE_SHARE && chance_one_in(2);
@@ -136,6 +134,7 @@ static void draw(struct schedule *schedule)
 	s->stall_s = chance_one_in(2) ? 0 : 300 + chance_below(600);
 	s->deadline_s = chance_one_in(4) ? 3600 * (1 + chance_below(10)) : 0;
 	s->start_s = 1800;
+	s->unreachable_s = 600 + chance_below(3000);
 	s->queue_s = chance_one_in(4) ? 600 + chance_below(3600) : 0;
 	s->backoff_first_s = 1 + chance_below(10);
 	s->backoff_max_s = 10 + chance_below(100);
@@ -207,6 +206,8 @@ void setting_make(struct schedule *schedule)
 	if (s->two_hosts)
 		schedule->hosts[1] = machine_new("head-1", WORLD_EPOCH_MS * WORLD_MS + WORLD_S);
 	share = s->state == STATE_SHARE ? disk_new(DISK_SHARE, "filer:/export") : NULL;
+	if (share)
+		disk_refuse_folder_sync(share, chance_one_in(3));
 	for (int host = 0; host < 2 && schedule->hosts[host]; host++) {
 		install(schedule->hosts[host]);
 		if (share)

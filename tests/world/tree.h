@@ -1,7 +1,7 @@
 /*
  * Files of the simulated world: see kernel.h. A tree is what a machine sees at "/": its own disk,
  * and what is mounted there: /proc (made up from the processes of the machine), /tmp (in memory,
- * gone with a halt), and a shared folder with the habits of NFS, which several machines have.
+ * gone with a halt), and a folder that several machines share.
  *
  * A disk holds inodes: folders, files, links. Each has what is in memory and what has reached the
  * disk; names likewise belong to their folder. fsync() of a file makes its bytes and its size last,
@@ -9,11 +9,10 @@
  * after a loss of power, by chance, each name and each block of 4 KiB for itself, as the orders of
  * a real disk allow: a rename is all or nothing, a name never leads to an inode that is not there.
  *
- * A share (NFS) shows another machine's changes late: attributes and names are up to 60 s old
- * unless the file is opened anew (close-to-open), a file that is removed by another machine gives
- * ESTALE to those who have it open, one removed by its own machine while open becomes a hidden
- * ".nfs…" name until it is closed, rename and O_EXCL are atomic on the server, flock() and fcntl()
- * locks hold across machines, fsync() of a folder may be refused.
+ * A share is what several machines have at one path, as over NFS: writes reach the server when they
+ * are synced or the file is closed, locks hold across machines, the server's clock dates files,
+ * fsync() of a folder may be refused. What NFS shows late (attributes, names, ESTALE, silly
+ * renames) is not modelled: a share shows the truth at once.
  */
 #ifndef STK_TESTS_WORLD_TREE_H
 #define STK_TESTS_WORLD_TREE_H
@@ -51,10 +50,6 @@ void tree_mkdirs(struct machine *machine, const char *path);
  * NULL. */
 char *tree_get(struct machine *machine, const char *path, size_t *ret_len);
 bool tree_exists(struct machine *machine, const char *path);
-void tree_remove(struct machine *machine, const char *path); /* whole folders too */
-/* Calls fn with each name in a folder, in order. */
-void tree_list(struct machine *machine, const char *path, void (*fn)(void *arg, const char *name),
-	       void *arg);
 /* The path, as the kernel would show it, of an open file; for traces. Borrowed until the next
  * call. */
 const char *tree_path(const struct file *file);
@@ -83,7 +78,5 @@ void tree_process_ends(struct process *process);
 /* All disks of the machine as it halts: memory is empty, with `power_lost` what was not synced is
  * gone by chance; writes to a share that had not left the machine are gone too. */
 void tree_halt(struct machine *machine, bool power_lost);
-/* Has SQLite use the world's files, clocks, pauses and chance from now on (sqlite.c). */
-void sqlite_in_world(void);
 
 #endif

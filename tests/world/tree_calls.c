@@ -20,11 +20,10 @@
 static int stat_file(struct file *file, struct stat *ret)
 {
 	struct opened *opened = opened_of(file);
-	int failed;
 
 	if (opened) {
-		failed = share_check(opened);
-		return failed < 0 ? failed : share_stat(self, opened->inode, ret);
+		inode_stat(opened->inode, ret);
+		return 0;
 	}
 	memset(ret, 0, sizeof *ret);
 	ret->st_dev = PIPE_DEVICE;
@@ -50,7 +49,10 @@ static int stat_at(int dirfd, const char *path, int flags, struct stat *ret)
 	failed = walk_found(&walk, self, dirfd, path, how);
 	if (failed < 0)
 		return failed;
-	return walk.inode ? share_stat(self, walk.inode, ret) : stat_file(walk.magic, ret);
+	if (!walk.inode)
+		return stat_file(walk.magic, ret);
+	inode_stat(walk.inode, ret);
+	return 0;
 }
 
 int __wrap_stat(const char *restrict path, struct stat *restrict ret)
@@ -246,7 +248,6 @@ static int set_mode(struct inode *inode, mode_t mode)
 		return -EPERM;
 	inode_touch(inode, self->machine, false);
 	inode->mode = (inode->mode & S_IFMT) | (mode & 07777);
-	share_forget(self->machine, inode);
 	return 0;
 }
 
@@ -293,9 +294,7 @@ int __wrap_fchmod(int fd, mode_t mode)
 
 	if (REFUSED(call))
 		return call_fail(&call);
-	failed = opened_at(fd, &file, &opened);
-	if (failed == 0 && (file->flags & O_PATH))
-		failed = -EBADF;
+	failed = opened_usable(fd, &file, &opened);
 	if (failed == 0 && opened)
 		failed = set_mode(opened->inode, mode);
 	return (int)call_return(&call, failed);
@@ -324,7 +323,6 @@ static int set_times(int fd, const struct timespec times[2])
 	now = opened->inode->times.change;
 	set_time(&opened->inode->times.access, times ? &times[0] : NULL, now);
 	set_time(&opened->inode->times.modify, times ? &times[1] : NULL, now);
-	share_forget(self->machine, opened->inode);
 	return 0;
 }
 

@@ -27,13 +27,11 @@ static int check_folder(const struct inode *folder, bool creates)
 static void folder_changed(const struct walk *walk, struct inode *folder)
 {
 	inode_touch(folder, machine_of(walk), true);
-	share_forget(machine_of(walk), folder);
 }
 
 static void inode_changed(const struct walk *walk, struct inode *inode)
 {
 	inode_touch(inode, machine_of(walk), false);
-	share_forget(machine_of(walk), inode);
 }
 
 static int check_room(const struct disk *disk, bool block)
@@ -124,7 +122,7 @@ int change_link(struct process *process, int from_fd, const char *from, int to_f
 		return -EINVAL;
 	failed = walk_found(&old, process, from_fd, from,
 			    (flags & AT_SYMLINK_FOLLOW ? 0U : WALK_NOFOLLOW) |
-				    (flags & AT_EMPTY_PATH ? WALK_EMPTY : 0U) | WALK_FRESH);
+				    (flags & AT_EMPTY_PATH ? WALK_EMPTY : 0U));
 	if (failed < 0)
 		return failed;
 	failed = walk_to_create(&new, process, to_fd, to, false);
@@ -151,10 +149,8 @@ static void remove_name(const struct walk *walk, struct inode *inode)
 	struct inode *folder = walk->folder;
 
 	inode_open(inode);
-	if (!share_hides(walk->process, folder, walk->name, inode)) {
-		change_one(folder, walk->name, NULL);
-		inode_changed(walk, inode);
-	}
+	change_one(folder, walk->name, NULL);
+	inode_changed(walk, inode);
 	folder_changed(walk, folder);
 	inode_close(inode);
 }
@@ -286,8 +282,6 @@ static void carry_out(const struct walk *old, const struct walk *new, bool excha
 	inode_open(moved);
 	if (replaced)
 		inode_open(replaced);
-	if (replaced && !exchange)
-		(void)share_hides(new->process, new->folder, new->name, replaced);
 	change_two(old->folder, old->name, exchange ? replaced : NULL, new->folder, new->name,
 		   moved);
 	inode_changed(new, moved);

@@ -29,7 +29,7 @@ static int opened_for(int fd, bool write, int of_pipe, struct file **file, struc
 		return of_pipe;
 	if (write ? !(*ret)->may_write : !(*ret)->may_read)
 		return -EBADF;
-	return share_check(*ret);
+	return 0;
 }
 
 static ssize_t read_at(int fd, void *buffer, size_t len, off_t at)
@@ -53,7 +53,7 @@ static ssize_t read_at(int fd, void *buffer, size_t len, off_t at)
 		file->offset = before;
 		return got;
 	}
-	return share_read(opened, at, buffer, len);
+	return inode_read(opened->inode, at, buffer, len);
 }
 
 ssize_t __wrap_pread(int fd, void *buffer, size_t len, off_t at)
@@ -92,7 +92,6 @@ static ssize_t write_at(int fd, const void *bytes, size_t len, off_t at)
 		at = opened->inode->now.size;
 	put = inode_write(opened->inode, self->machine, at, bytes, len);
 	opened->wrote++;
-	share_forget(self->machine, opened->inode);
 	world_stir();
 	return put;
 }
@@ -157,11 +156,8 @@ static int cut_at(int fd, off_t size)
 		return failed;
 	if (!opened || !opened->may_write || !S_ISREG(opened->inode->mode))
 		return -EINVAL;
-	failed = share_check(opened);
-	if (failed == 0)
-		failed = inode_resize(opened->inode, self->machine, size);
+	failed = inode_resize(opened->inode, self->machine, size);
 	opened->wrote++;
-	share_forget(self->machine, opened->inode);
 	world_stir();
 	return failed;
 }
@@ -179,12 +175,10 @@ static int allocate(int fd, off_t at, off_t len)
 {
 	struct file *file;
 	struct opened *opened;
-	int failed = opened_at(fd, &file, &opened);
+	int failed = opened_usable(fd, &file, &opened);
 
 	if (failed < 0)
 		return failed;
-	if (file->flags & O_PATH)
-		return -EBADF;
 	if (at < 0 || len <= 0)
 		return -EINVAL;
 	if (opened ? !opened->may_write : (file->flags & O_ACCMODE) == O_RDONLY)
@@ -219,19 +213,14 @@ static int sync_fd(int fd)
 {
 	struct file *file;
 	struct opened *opened;
-	int failed = opened_at(fd, &file, &opened);
+	int failed = opened_usable(fd, &file, &opened);
 
 	if (failed < 0)
 		return failed;
-	if (file->flags & O_PATH)
-		return -EBADF;
 	if (!opened || opened->inode->made)
 		return -EINVAL;
 	if (S_ISDIR(opened->inode->mode) && opened->inode->disk->refuses_folder_sync)
 		return -EINVAL;
-	failed = share_check(opened);
-	if (failed < 0)
-		return failed;
 	spend_sync(opened->inode, sync_dirty(opened->inode));
 	(void)sync_inode(opened->inode);
 	opened->wrote = 0;
@@ -256,9 +245,7 @@ int __wrap_syncfs(int fd)
 
 	if (REFUSED(call))
 		return call_fail(&call);
-	failed = opened_at(fd, &file, &opened);
-	if (failed == 0 && (file->flags & O_PATH))
-		failed = -EBADF;
+	failed = opened_usable(fd, &file, &opened);
 	if (failed == 0 && opened)
 		spend_sync(opened->inode, sync_disk(opened->inode->disk));
 	return (int)call_return(&call, failed);
@@ -292,7 +279,7 @@ static ssize_t copy(struct opened *from, int64_t at, struct inode *to, int64_t t
 
 	while (done < len) {
 		size_t part = len - done < CHUNK ? len - done : CHUNK;
-		ssize_t got = share_read(from, at + (int64_t)done, bytes, part), put;
+		ssize_t got = inode_read(from->inode, at + (int64_t)done, bytes, part), put;
 
 		if (got <= 0)
 			return done > 0 ? (ssize_t)done : got;
@@ -354,7 +341,6 @@ static ssize_t copy_range(int in, off_t *in_at, int out, off_t *out_at, size_t l
 		*(in_at ? in_at : &in_file->offset) = at + done;
 		*(out_at ? out_at : &out_file->offset) = to_at + done;
 		to->wrote++;
-		share_forget(self->machine, to->inode);
 		world_stir();
 	}
 	return done;
@@ -396,7 +382,6 @@ static ssize_t send_file(int out, int in, off_t *in_at, size_t len)
 		*(in_at ? in_at : &in_file->offset) = at + done;
 		out_file->offset += done;
 		to->wrote++;
-		share_forget(self->machine, to->inode);
 		world_stir();
 	}
 	return done;

@@ -52,12 +52,9 @@ static int fill(struct listing *listing)
 	struct inode *folder = opened->inode;
 	const struct names *names;
 	struct names made = { 0 };
-	int failed = share_check(opened);
 	int64_t *offset = &listing->file->offset;
 
 	listing->at = listing->count = 0;
-	if (failed < 0)
-		return failed;
 	if (!opened->may_read)
 		return -EBADF;
 	if (folder->links == 0)
@@ -66,7 +63,7 @@ static int fill(struct listing *listing)
 		folder->made->list(folder, self, &made);
 		names = &made;
 	} else {
-		names = share_names(self, folder);
+		names = &folder->names;
 	}
 	if (*offset == 0)
 		add_entry(listing, ".", folder, 1);
@@ -361,7 +358,7 @@ static FTSENT *visit(struct traversal *traversal)
 
 	memset(&traversal->st, 0, sizeof traversal->st);
 	if (failed == 0 && walk.inode)
-		failed = share_stat(self, walk.inode, &traversal->st);
+		inode_stat(walk.inode, &traversal->st);
 	if (failed < 0)
 		return entry_of(traversal, FTS_NS, -failed);
 	if (!traversal->level)

@@ -143,41 +143,6 @@ static void remove_all(struct inode *folder, const char *name, struct inode *ino
 	change_one(folder, name, NULL);
 }
 
-void tree_remove(struct machine *machine, const char *path)
-{
-	struct walk walk;
-
-	if (walk_at(&walk, NULL, machine, NULL, AT_FDCWD, path, WALK_NOFOLLOW) < 0 || !walk.inode ||
-	    walk.last != LAST_NAME)
-		return;
-	remove_all(walk.folder, walk.name, walk.inode);
-	sync_inode(walk.folder);
-}
-
-static int compare(const void *a, const void *b)
-{
-	return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
-void tree_list(struct machine *machine, const char *path, void (*fn)(void *arg, const char *name),
-	       void *arg)
-{
-	struct inode *folder = find(machine, path);
-	size_t count = folder ? folder->names.count : 0;
-	char **names = calloc(count + 1, sizeof *names);
-
-	if (!names)
-		abort();
-	for (size_t i = 0; i < count; i++)
-		names[i] = strdup(folder->names.list[i].text);
-	qsort(names, count, sizeof *names, compare);
-	for (size_t i = 0; i < count; i++) {
-		fn(arg, names[i]);
-		free(names[i]);
-	}
-	free(names);
-}
-
 const char *tree_path(const struct file *file)
 {
 	static char text[PATH_MAX + 16];
@@ -218,5 +183,4 @@ void tree_halt(struct machine *machine, bool power_lost)
 		else if (disk->kind == DISK_MEMORY && strcmp(disk->name, "tmpfs") == 0)
 			empty(disk);
 	}
-	share_halted(machine);
 }

@@ -148,7 +148,6 @@ struct inode *inode_new(struct disk *disk, mode_t mode, struct machine *machine)
 	inode->times = (struct times){ now, now, now, now };
 	inode->kept_times = inode->times;
 	inode->dirty_since_ns = WORLD_NEVER;
-	inode->silly_of = -1;
 	inode->next = disk->inodes;
 	if (disk->inodes)
 		disk->inodes->previous = inode;
@@ -361,24 +360,6 @@ int inode_allocate(struct inode *inode, const struct machine *machine, int64_t a
 	if (at + len > inode->now.size)
 		inode->now.size = at + len;
 	return 0;
-}
-
-uint8_t *inode_map(struct inode *inode, int64_t at, size_t len)
-{
-	if (at < 0 || (uint64_t)at + len > MAP_ROOM)
-		return NULL;
-	if (!inode->flat) {
-		void *flat = mmap(NULL, MAP_ROOM, PROT_READ | PROT_WRITE,
-				  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-
-		if (flat == MAP_FAILED)
-			return NULL;
-		inode_read(inode, 0, flat, (size_t)inode->now.size);
-		inode->flat = flat;
-		inode->flat_len = MAP_ROOM;
-		inode->opens++; /* for good: a schedule is short */
-	}
-	return inode->flat + at;
 }
 
 static struct timespec to_timespec(int64_t ns)

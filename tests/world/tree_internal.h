@@ -5,7 +5,6 @@
  *   tree_sync.c     names, what of them and of the bytes has reached the disk, loss of power
  *   tree_walk.c     paths: mounts, links, "..", /proc/self/fd
  *   tree_change.c   create, link, unlink, rename …: the changes of names, with their errors
- *   tree_share.c    what a machine believes about a share
  *   tree_lock.c     flock() and fcntl()
  *   tree_open_path.c     open(), and what descriptors of files and folders do
  *   tree_proc.c     /proc and /dev
@@ -83,7 +82,6 @@ struct inode {
 	struct process *made_of;
 	const char *made_path;
 	uint64_t changes;              /* of bytes, attributes or names */
-	int silly_of;                  /* removed while this machine has it open; -1 */
 	struct inode *previous, *next; /* of the disk */
 };
 
@@ -142,7 +140,6 @@ struct tree {
 	struct disk *proc;
 	struct inode **made; /* of /proc */
 	size_t made_count;
-	struct view *views;
 };
 
 /* An open file or folder: file->data. */
@@ -175,8 +172,6 @@ int inode_resize(struct inode *inode, const struct machine *machine, int64_t siz
 int inode_allocate(struct inode *inode, const struct machine *machine, int64_t at, int64_t len);
 void inode_cut(struct inode *inode, int64_t size); /* what lies behind it is gone */
 int64_t inode_blocks(const struct inode *inode);   /* of 4 KiB */
-/* The bytes at a stable address, of at least that length, until the world ends. */
-uint8_t *inode_map(struct inode *inode, int64_t at, size_t len);
 void inode_stat(const struct inode *inode, struct stat *ret);
 void content_copy(struct content *to, const struct content *from);
 void content_release(struct content *content);
@@ -210,7 +205,6 @@ int64_t sync_disk(struct disk *disk);
 enum walk_flags {
 	WALK_NOFOLLOW = 1, /* not the last link, unless a slash follows */
 	WALK_PARENT = 2,   /* for a change of the last name: it is never followed */
-	WALK_FRESH = 4,    /* the last name as the server has it: open() */
 	WALK_EMPTY = 8,    /* AT_EMPTY_PATH */
 	WALK_CREATE = 16,  /* O_CREAT: a slash after the last name is -EISDIR */
 };
@@ -253,32 +247,12 @@ int change_rmdir(struct process *process, int dirfd, const char *path);
 int change_rename(struct process *process, int from_fd, const char *from, int to_fd, const char *to,
 		  unsigned flags);
 
-/* ---- tree_share.c ---- */
-
-/* What the machine of the process believes; the truth for a disk that is no share, or without a
- * process. */
-struct inode *share_look(struct process *process, struct inode *folder, const char *text,
-			 bool fresh);
-int share_stat(struct process *process, struct inode *inode, struct stat *ret);
-ssize_t share_read(const struct opened *opened, int64_t at, void *buffer, size_t len);
-/* The names that a listing shows now; those of the folder, or older ones. */
-const struct names *share_names(struct process *process, struct inode *folder);
-/* What the machine believed is asked anew: it opened or locked the inode, or changed it. */
-void share_forget(const struct machine *machine, struct inode *inode);
-/* -ESTALE for an open inode that another machine has removed. */
-int share_check(const struct opened *opened);
-/* The name as another one, hidden, while the machine has the inode open; false: no need. */
-bool share_hides(struct process *process, struct inode *folder, const char *text,
-		 struct inode *inode);
-void share_closed(const struct machine *machine, struct inode *inode);
-void share_halted(struct machine *machine);
-
 /* ---- tree_lock.c ---- */
 
 int lock_flock(struct file *file, int operation);
 void lock_release_file(struct file *file);
 
-/* ---- tree_open_path.c ---- */
+/* ---- tree_open.c ---- */
 
 extern const struct file_ops inode_ops;
 /* NULL: the description is not of an inode. */
@@ -287,6 +261,8 @@ struct file *opened_file(struct inode *inode, struct machine *machine, const cha
 /* The description of a descriptor of the running process and its inode: 0 or -EBADF; what has no
  * inode, as a pipe, gives *ret NULL. */
 int opened_at(int fd, struct file **file, struct opened **ret);
+/* The same for more than a look: also -EBADF for a descriptor of O_PATH. */
+int opened_usable(int fd, struct file **file, struct opened **ret);
 int open_inode(struct walk *walk, struct inode *inode, int flags, bool created, struct file **ret);
 
 /* ---- tree_proc.c ---- */

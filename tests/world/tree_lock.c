@@ -137,8 +137,6 @@ static int take(struct inode *inode, struct tree_lock *lock, bool wait)
 	if (lock->type != F_UNLCK)
 		add(inode, lock, lock->first, lock->last, lock->type);
 	join(inode, lock);
-	if (self)
-		share_forget(self->machine, inode);
 	world_stir();
 	return 0;
 }

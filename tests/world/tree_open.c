@@ -25,6 +25,13 @@ int opened_at(int fd, struct file **file, struct opened **ret)
 	return 0;
 }
 
+int opened_usable(int fd, struct file **file, struct opened **ret)
+{
+	int failed = opened_at(fd, file, ret);
+
+	return failed == 0 && ((*file)->flags & O_PATH) ? -EBADF : failed;
+}
+
 struct file *opened_file(struct inode *inode, struct machine *machine, const char *path, int flags)
 {
 	static uint64_t count;
@@ -86,7 +93,7 @@ static ssize_t file_read(struct file *file, void *buffer, size_t len)
 		return -EISDIR;
 	if (opened->inode->made)
 		return read_made(file, opened, buffer, len);
-	got = share_read(opened, file->offset, buffer, len);
+	got = inode_read(opened->inode, file->offset, buffer, len);
 	if (got > 0)
 		file->offset += got;
 	return got;
@@ -97,21 +104,17 @@ static ssize_t file_write(struct file *file, const void *bytes, size_t len)
 	struct opened *opened = file->data;
 	struct inode *inode = opened->inode;
 	ssize_t put;
-	int failed = share_check(opened);
 
 	if (!opened->may_write)
 		return -EBADF;
 	if (inode->made)
 		return inode->made->write ? inode->made->write(inode, len) : -EIO;
-	if (failed < 0)
-		return failed;
 	if (file->flags & O_APPEND)
 		file->offset = inode->now.size;
 	put = inode_write(inode, opened->machine, file->offset, bytes, len);
 	if (put > 0) {
 		file->offset += put;
 		opened->wrote++;
-		share_forget(opened->machine, inode);
 		world_stir();
 	}
 	return put;
@@ -127,7 +130,6 @@ static void file_release(struct file *file)
 {
 	struct opened *opened = file->data;
 	struct inode *inode = opened->inode;
-	struct machine *machine = opened->machine;
 
 	lock_release_file(file);
 	/* NFS sends what was written to the server when a file is closed. */
@@ -137,7 +139,6 @@ static void file_release(struct file *file)
 	free(opened->text);
 	free(opened);
 	inode->opens--;
-	share_closed(machine, inode);
 	inode_settle(inode);
 }
 
@@ -190,7 +191,6 @@ int open_inode(struct walk *walk, struct inode *inode, int flags, bool created, 
 	failed = check_kind(inode, flags, walk->slash);
 	if (failed < 0)
 		return failed;
-	share_forget(machine, inode);
 	if ((flags & O_TRUNC) && !(flags & O_PATH) && S_ISREG(inode->mode) && !inode->made &&
 	    !created)
 		inode_resize(inode, machine, 0);
@@ -246,7 +246,7 @@ int tree_open_path(struct process *process, int dirfd, const char *path, int fla
 	struct walk walk;
 	bool creates = (flags & O_CREAT) && !(flags & O_PATH);
 	bool temporary = (flags & O_TMPFILE) == O_TMPFILE && !(flags & O_PATH);
-	unsigned how = WALK_FRESH;
+	unsigned how = 0;
 	int failed;
 
 	if (flags & O_PATH)

@@ -62,7 +62,7 @@ static void pop_text(struct walk *walk)
 		last[last == walk->text ? 1 : 0] = '\0';
 }
 
-static int look(struct walk *walk, const char *name, bool fresh)
+static int look(struct walk *walk, const char *name)
 {
 	struct inode *folder = walk->folder;
 
@@ -75,7 +75,7 @@ static int look(struct walk *walk, const char *name, bool fresh)
 	} else {
 		if (strlen(name) > NAME_MAX)
 			return -ENAMETOOLONG;
-		walk->inode = share_look(walk->process, folder, name, fresh);
+		walk->inode = names_find(folder, name);
 	}
 	if (walk->inode)
 		walk->inode = walk_mounted(walk->tree, walk->inode);
@@ -172,7 +172,7 @@ static int step(struct walk *walk, const char *name, bool is_last, unsigned flag
 	}
 	if (is_last && walk->slash && (flags & WALK_CREATE))
 		return -EISDIR;
-	failed = look(walk, name, is_last && (flags & WALK_FRESH));
+	failed = look(walk, name);
 	walk->too_long = failed == -ENAMETOOLONG && is_last && (flags & WALK_PARENT);
 	if (failed < 0)
 		return walk->too_long ? 0 : failed;
@@ -268,7 +268,7 @@ int walk_at(struct walk *walk, struct process *process, struct machine *machine,
 	walk->last = LAST_ROOT;
 	strcpy(walk->text, "/");
 	if (flags & WALK_PARENT)
-		flags |= WALK_NOFOLLOW | WALK_FRESH;
+		flags |= WALK_NOFOLLOW;
 	if (!*path && !(flags & WALK_EMPTY))
 		return -ENOENT;
 	if (*path == '/')

@@ -10,7 +10,6 @@
 
 struct truth_command *truth_commands;
 struct truth_save *truth_saves;
-struct truth_graph *truth_graphs;
 
 /* A variable of the running process, or "". */
 static void copy_variable(char ret[TRUTH_NAME], const char *name)
@@ -38,7 +37,7 @@ struct truth_command *truth_command_new(enum truth_phase phase)
 	command->attempt = number_variable("STOKER_ATTEMPT", 0);
 	command->node = (int)number_variable("STOKER_NODE_RANK", 0);
 	command->nodes = (int)number_variable("STOKER_NODES", 1);
-	command->began_ns = command->last_output_ns = now_ns;
+	command->began_ns = now_ns;
 	command->resumed_step = command->first_step = command->last_step = -1;
 	command->next = truth_commands;
 	truth_commands = command;
@@ -59,26 +58,9 @@ struct truth_save *truth_save_new(const struct truth_command *command, int64_t s
 	return save;
 }
 
-void truth_compiled(const char *graph)
-{
-	struct truth_graph *at = truth_graphs;
-
-	while (at && strcmp(at->key, graph) != 0)
-		at = at->next;
-	if (!at) {
-		at = mem_zero(1, sizeof *at);
-		snprintf(at->key, sizeof at->key, "%s", graph);
-		at->next = truth_graphs;
-		truth_graphs = at;
-	}
-	at->compiled_ns = now_ns;
-	at->times++;
-}
-
 void truth_reset(void)
 {
 	/* A schedule plays in a process of its own: what is left of another one is dropped. */
 	truth_commands = NULL;
 	truth_saves = NULL;
-	truth_graphs = NULL;
 }

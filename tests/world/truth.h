@@ -26,12 +26,8 @@ struct truth_command {
 	int64_t began_ns, ended_ns;    /* ended_ns 0: it runs */
 	int64_t resumed_step;          /* -1: from scratch */
 	int64_t first_step, last_step; /* computed; -1: none */
-	int64_t last_output_ns;
-	int64_t told_to_save_ns;    /* the first signal that asks for a checkpoint; 0: none */
-	int64_t told_to_stop_ns;    /* the first SIGTERM; 0: none */
-	bool ignores_stop;          /* it does not end by SIGTERM */
-	int compiled_late;          /* graphs compiled in a training */
-	struct truth_command *next; /* older */
+	int compiled_late;             /* graphs compiled in a training */
+	struct truth_command *next;    /* older */
 };
 extern struct truth_command *truth_commands; /* newest first */
 
@@ -46,19 +42,9 @@ struct truth_save {
 };
 extern struct truth_save *truth_saves; /* newest first */
 
-/* An entry of the compile cache that was really written, or taken away. */
-struct truth_graph {
-	char key[TRUTH_NAME];
-	int64_t compiled_ns;
-	int times; /* compiled so often */
-	struct truth_graph *next;
-};
-extern struct truth_graph *truth_graphs;
-
 struct truth_command *truth_command_new(enum truth_phase phase);
 struct truth_save *truth_save_new(const struct truth_command *command, int64_t step,
 				  const char *path);
-void truth_compiled(const char *graph);
 void truth_reset(void);
 
 #endif
