@@ -35,5 +35,7 @@ done
 for folder in "${TMPDIR:-/tmp}" /var/tmp "$programs"; do
 	[ "$(kind_of "$folder")" = ext2/ext3 ] && [ -w "$folder" ] && play local "$folder" && break
 done
-[ "$played" -eq 2 ] || [ "$failed" -ne 0 ] || echo "skipped: a tmpfs and an ext4 were not both there"
-exit "$failed"
+[ "$failed" -eq 0 ] || exit 1
+[ "$played" -eq 2 ] && exit 0
+echo "skipped: a tmpfs and an ext4 are not both there"
+exit 77 # which counts it as skipped: CMakeLists.txt
