@@ -136,18 +136,21 @@ struct stat_line {
 	uint64_t start_ticks;
 };
 
-/* The whole of a small file in /proc; false if it cannot be read. */
+/* The whole of a small file in /proc; false with errno if it cannot be read. */
 static bool read_small(const char *path, char *text, size_t size)
 {
 	AUTO(auto_close) int fd = open(path, O_RDONLY | O_CLOEXEC);
 	ssize_t len = fd < 0 ? -1 : read(fd, text, size - 1);
 
+	if (len == 0)
+		errno = ESRCH;
 	if (len <= 0)
 		return false;
 	text[len] = '\0';
 	return true;
 }
 
+/* False with errno: ENOENT or ESRCH if there is no such process. */
 static bool read_stat(pid_t pid, struct stat_line *ret)
 {
 	enum { STATE_FIELD = 3, THREADS_FIELD = 20, START_FIELD = 22 };
@@ -155,8 +158,10 @@ static bool read_stat(pid_t pid, struct stat_line *ret)
 	int field = STATE_FIELD;
 
 	snprintf(path, sizeof path, "/proc/%ld/stat", (long)pid);
+	errno = ESRCH;
 	if (pid <= 0 || !read_small(path, text, sizeof text))
 		return false;
+	errno = ESRCH;
 	/* The second field is the program's name in brackets, which may hold brackets
 	 * and blanks itself. */
 	at = strrchr(text, ')');
@@ -207,11 +212,23 @@ static bool still_it(const struct proc_id *id, struct stat_line *ret_line)
 	       read_boot_id(boot_id) && strcmp(boot_id, id->boot_id) == 0;
 }
 
+/* True if it cannot be told now whether the process lives: too many files are open, there is no
+ * memory. Another user's process is none of ours. */
+static bool is_unknown(int error)
+{
+	return error != ENOENT && error != ESRCH && error != EACCES && error != EPERM;
+}
+
 bool proc_alive(const struct proc_id *id)
 {
 	struct stat_line line;
+	char boot_id[37];
 
-	if (!still_it(id, &line))
+	if (!read_stat(id->pid, &line))
+		return is_unknown(errno);
+	if (line.start_ticks != id->start_ticks)
+		return false;
+	if (read_boot_id(boot_id) && strcmp(boot_id, id->boot_id) != 0)
 		return false;
 	/* A main thread that ended before the others looks like a zombie. */
 	if (line.state == 'Z')

@@ -33,7 +33,8 @@ int proc_spawn(const struct proc_start *start, pid_t *ret_pid, struct err **err)
 
 /* Works on a zombie too. -1 without an error object if there is no such process. */
 int proc_identify(pid_t pid, struct proc_id *ret);
-/* True if the process still runs (a zombie does not). */
+/* True if the process still runs (a zombie does not), or if that cannot be told now, for want of
+ * descriptors or memory: unknown is not dead. */
 bool proc_alive(const struct proc_id *id);
 /* Signal the process group that the process leads; false if it is gone. Never signals another
  * process: the identity is checked right before. A leader that has ended but was not waited for

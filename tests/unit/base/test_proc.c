@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 
 #include "jobs/base/clock.h"
 #include "tests/unit/base/unit.h"
@@ -265,6 +266,25 @@ static void a_process_is_known_until_it_ends(void **state)
 	assert_int_equal(proc_identify(0, &zombie), -1);
 }
 
+static void without_descriptors_a_process_is_not_taken_for_dead(void **state)
+{
+	pid_t pid = start_script("exec sleep 60", NULL, NULL);
+	struct rlimit before, none;
+	struct proc_id id;
+
+	(void)state;
+	assert_int_equal(proc_identify(pid, &id), 0);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	none = (struct rlimit){ 0, before.rlim_max };
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+	assert_int_equal(open("/dev/null", O_RDONLY | O_CLOEXEC), -1);
+	assert_true(proc_alive(&id));
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+	kill(pid, SIGKILL);
+	wait_for(pid);
+	assert_false(proc_alive(&id));
+}
+
 static void a_reused_pid_is_a_stranger(void **state)
 {
 	pid_t pid = start_script("exec sleep 60", NULL, NULL);
@@ -463,6 +483,7 @@ int main(void)
 		test_in_scratch(failures_to_start_say_what_is_missing),
 		cmocka_unit_test(a_bad_descriptor_is_an_error),
 		cmocka_unit_test(a_process_is_known_until_it_ends),
+		cmocka_unit_test(without_descriptors_a_process_is_not_taken_for_dead),
 		cmocka_unit_test(a_reused_pid_is_a_stranger),
 		cmocka_unit_test(a_name_with_brackets_misleads_nobody),
 		test_in_scratch(a_process_whose_first_thread_ended_is_alive),
