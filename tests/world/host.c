@@ -56,23 +56,23 @@ static struct report *shared_reports(size_t size)
 	return all;
 }
 
-void host_run_one(host_play_fn fn, const void *arg, struct report *ret)
+void host_run_one(host_play_fn fn, const void *arg, uint64_t number, struct report *ret)
 {
 	struct report *shared = shared_reports(sizeof *shared);
-	pid_t pid = start(0, fn, arg, shared);
+	pid_t pid = start(number, fn, arg, shared);
 	int status;
 
 	while (__real_waitpid(pid, &status, 0) < 0 && errno == EINTR)
 		;
 	*ret = *shared;
-	munmap(shared, sizeof *shared);
+	host_drop(shared, 1);
 }
 
-void host_run_all(uint64_t from, uint64_t count, int jobs, host_play_fn fn, const void *arg,
-		  struct reports *reports)
+struct report *host_run_each(uint64_t from, uint64_t count, int jobs, host_play_fn fn,
+			     const void *arg)
 {
-	size_t size = count * sizeof(struct report);
-	struct report *all = shared_reports(size); /* the children fill in one each */
+	struct report *all =
+		shared_reports(count * sizeof *all); /* the children fill in one each */
 	uint64_t begun = 0;
 	int running = 0, status;
 
@@ -88,7 +88,20 @@ void host_run_all(uint64_t from, uint64_t count, int jobs, host_play_fn fn, cons
 			break;
 		}
 	}
+	return all;
+}
+
+void host_drop(struct report *reports, uint64_t count)
+{
+	munmap(reports, count * sizeof *reports);
+}
+
+void host_run_all(uint64_t from, uint64_t count, int jobs, host_play_fn fn, const void *arg,
+		  struct reports *reports)
+{
+	struct report *all = host_run_each(from, count, jobs, fn, arg);
+
 	for (uint64_t i = 0; i < count; i++)
 		reports_add(reports, &all[i]);
-	munmap(all, size);
+	host_drop(all, count);
 }

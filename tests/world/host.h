@@ -12,8 +12,12 @@ typedef void (*host_play_fn)(const void *arg, uint64_t number, struct report *re
  * the order of their numbers. */
 void host_run_all(uint64_t from, uint64_t count, int jobs, host_play_fn fn, const void *arg,
 		  struct reports *reports);
-/* Plays once in a child. */
-void host_run_one(host_play_fn fn, const void *arg, struct report *ret);
+/* The same, but returns the `count` reports, for host_drop(). */
+struct report *host_run_each(uint64_t from, uint64_t count, int jobs, host_play_fn fn,
+			     const void *arg);
+void host_drop(struct report *reports, uint64_t count);
+/* Plays one in a child. */
+void host_run_one(host_play_fn fn, const void *arg, uint64_t number, struct report *ret);
 double host_seconds(void); /* a clock that only goes on */
 
 #endif

@@ -12,6 +12,7 @@
 #include "tests/world/faults.h"
 #include "tests/world/host.h"
 #include "tests/world/operators.h"
+#include "tests/world/plants.h"
 #include "tests/world/play.h"
 #include "tests/world/points.h"
 #include "tests/world/programs.h"
@@ -33,12 +34,17 @@ static const char usage[] =
 	"                         play a schedule with the faults of a script\n"
 	"       world --scenario NAME [--points errors|kills|cuts] [--every N] [--first K] [--jobs "
 	"J]\n"
-	"                         play a fixed scenario, with something at each of its places\n";
+	"                         play a fixed scenario, with something at each of its places\n"
+	"       world_planted --plants [--schedules N] [--jobs J]\n"
+	"                         with each of the bugs that are put in on purpose, play schedules "
+	"until\n"
+	"                         its rule notices; --plant NAME puts one in for all of the "
+	"above\n";
 
 struct options {
 	uint64_t schedules, seed, from;
 	int jobs;
-	bool one, trace, calls, shrink, has_points;
+	bool one, trace, calls, shrink, has_points, plants;
 	const char *scenario, *script;
 	struct points points;
 };
@@ -100,6 +106,8 @@ static void parse_value(const char *option, const char *value, struct options *o
 	} else if (strcmp(option, "--script") == 0 && value) {
 		o->script = value;
 		o->one = true;
+	} else if (strcmp(option, "--plant") == 0 && value && plant_turn_on(value)) {
+		return;
 	} else if (strcmp(option, "--points") == 0) {
 		o->points.mode = mode_named(value);
 		o->has_points = true;
@@ -117,6 +125,8 @@ static void parse(int argc, char **argv, struct options *o)
 			o->trace = o->calls = true;
 		} else if (strcmp(argv[i], "--shrink") == 0) {
 			o->shrink = true;
+		} else if (strcmp(argv[i], "--plants") == 0) {
+			o->plants = true;
 		} else {
 			parse_value(argv[i], i + 1 < argc ? argv[i + 1] : NULL, o);
 			i++;
@@ -171,6 +181,8 @@ int main(int argc, char **argv)
 	operators_register();
 	programs_register();
 	begin = host_seconds();
+	if (o.plants)
+		return plants_play(o.schedules, o.jobs, play, &o) ? 0 : 1;
 	if (o.shrink)
 		return shrink(o.seed, o.from);
 	if (o.has_points) {

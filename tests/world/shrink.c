@@ -38,7 +38,7 @@ static struct report *try(const struct without *without)
 	static struct report report;
 
 	report = (struct report){ 0 };
-	host_run_one(play_without, without, &report);
+	host_run_one(play_without, without, 0, &report);
 	return &report;
 }
 
