@@ -19,6 +19,7 @@
 #include "tests/world/report.h"
 #include "tests/world/rules.h"
 #include "tests/world/shrink.h"
+#include "tests/world/sqlite.h"
 #include "tests/world/tree.h"
 
 static const char usage[] =
@@ -180,6 +181,7 @@ int main(int argc, char **argv)
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	operators_register();
 	programs_register();
+	sqlite_register();
 	begin = host_seconds();
 	if (o.plants)
 		return plants_play(o.schedules, o.jobs, play, &o) ? 0 : 1;

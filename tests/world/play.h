@@ -17,8 +17,8 @@
 #include "tests/world/call.h"
 #include "tests/world/kernel.h"
 
-/* Kinds of a run's state. SQLite's own calls are not led into the world: it is not among them. */
-enum state_kind { STATE_FOLDER, STATE_SHARE, STATE_BUCKET, STATE_KINDS };
+/* Kinds of a run's state; those from STATE_SHARE on can be used from several machines. */
+enum state_kind { STATE_SQLITE, STATE_FOLDER, STATE_SHARE, STATE_BUCKET, STATE_KINDS };
 
 struct setting {
 	int nodes;  /* 1 to 4 */

@@ -9,6 +9,7 @@
 #include "tests/world/cloud.h"
 #include "tests/world/play.h"
 #include "tests/world/programs.h"
+#include "tests/world/sqlite.h"
 #include "tests/world/tree.h"
 #include "tests/world/tree_internal.h"
 
@@ -58,6 +59,7 @@ static const char *workspace_of(const struct setting *setting)
 static const char *state_of(const struct setting *setting)
 {
 	static const char *const urls[STATE_KINDS] = {
+		[STATE_SQLITE] = "/srv/user/state",
 		[STATE_FOLDER] = "dir:/srv/user/state",
 		[STATE_SHARE] = "dir:/shared/state",
 		[STATE_BUCKET] = "s3://bucket/state",
@@ -123,6 +125,8 @@ static void draw(struct schedule *schedule)
 	s->nodes = chance_one_in(2) ? 1 : 2 + (int)chance_below(3);
 	s->calm = schedule->number % 10 == 0;
 	s->state = chance_one_in(2) ? STATE_FOLDER : chance_one_in(2) ? STATE_SHARE : STATE_BUCKET;
+	if (s->state == STATE_FOLDER && schedule->number % 2 == 1)
+		s->state = STATE_SQLITE;
 	s->cloud = s->state == STATE_BUCKET && chance_one_in(2);
 	s->far_workspace = s->cloud || (s->state == STATE_BUCKET) || chance_one_in(6);
 	s->two_hosts = s->state >= STATE_SHARE && chance_one_in(2);
@@ -160,6 +164,8 @@ static const struct scenario {
 	    .steps = 8,
 	    .saves_every = 3,
 	    .stall_s = 600 } },
+	{ "sqlite",
+	  { .nodes = 1, .state = STATE_SQLITE, .steps = 8, .saves_every = 3, .stall_s = 600 } },
 	{ "drain",
 	  { .nodes = 1,
 	    .state = STATE_FOLDER,
@@ -196,6 +202,7 @@ void setting_make(struct schedule *schedule)
 	struct disk *share;
 
 	chance_seed(schedule->seed, schedule->number);
+	sqlite_reset();
 	if (schedule->scenario)
 		set_scenario(schedule);
 	else

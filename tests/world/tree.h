@@ -73,7 +73,7 @@ int tree_fcntl_lock(struct file *file, int cmd, struct flock *lock);
 /* A descriptor of the process is closed: the locks of F_SETLK go with it, whatever other descriptor
  * of that inode the process has (kernel.c calls it, before the reference goes). */
 void tree_descriptor_closes(struct process *process, struct file *file);
-/* Locks of a process that ends are released (kernel.c calls it). */
+/* Locks and mappings of a process that ends are released (kernel.c calls it). */
 void tree_process_ends(struct process *process);
 /* All disks of the machine as it halts: memory is empty, with `power_lost` what was not synced is
  * gone by chance; writes to a share that had not left the machine are gone too. */

@@ -128,8 +128,6 @@ int64_t inode_blocks(const struct inode *inode)
 {
 	int64_t count = 0;
 
-	if (inode->flat)
-		return (inode->now.size + BLOCK_BYTES - 1) / BLOCK_BYTES;
 	for (size_t i = 0; i < inode->now.count; i++)
 		count += inode->now.blocks[i] != NULL;
 	return count;
@@ -284,13 +282,9 @@ ssize_t inode_write(struct inode *inode, const struct machine *machine, int64_t 
 
 	if (len == 0)
 		return 0;
+	if (inode->flat && (size_t)at + len > inode->flat_len)
+		return -EFBIG;
 	inode_touch(inode, machine, true);
-	if (inode->flat) {
-		if ((size_t)at + len > inode->flat_len)
-			return -EFBIG;
-		memcpy(inode->flat + at, bytes, len);
-		done = len;
-	}
 	while (done < len) {
 		size_t index = (size_t)((at + (int64_t)done) / BLOCK_BYTES);
 		size_t to = (size_t)((at + (int64_t)done) % BLOCK_BYTES);
@@ -304,6 +298,8 @@ ssize_t inode_write(struct inode *inode, const struct machine *machine, int64_t 
 	}
 	if (done == 0)
 		return disk_full_error(inode->disk);
+	if (inode->flat)
+		memcpy(inode->flat + at, bytes, done);
 	if (at + (int64_t)done > inode->now.size)
 		inode->now.size = at + (int64_t)done;
 	return (ssize_t)done;
@@ -316,10 +312,8 @@ void inode_cut(struct inode *inode, int64_t size)
 	size_t blocks = (size_t)((size + BLOCK_BYTES - 1) / BLOCK_BYTES);
 	size_t inside = (size_t)(size % BLOCK_BYTES);
 
-	if (inode->flat) {
+	if (inode->flat)
 		memset(inode->flat + size, 0, inode->flat_len - (size_t)size);
-		return;
-	}
 	while (now->count > blocks) {
 		struct block *last = now->blocks[--now->count];
 
@@ -350,13 +344,12 @@ int inode_allocate(struct inode *inode, const struct machine *machine, int64_t a
 
 	end = (size_t)((at + len + BLOCK_BYTES - 1) / BLOCK_BYTES);
 	inode_touch(inode, machine, false);
-	if (!inode->flat)
-		for (size_t i = first; i < end; i++) {
-			bool there = i < inode->now.count && inode->now.blocks[i];
+	for (size_t i = first; i < end; i++) {
+		bool there = i < inode->now.count && inode->now.blocks[i];
 
-			if (!there && !own_block(inode, i))
-				return disk_full_error(inode->disk);
-		}
+		if (!there && !own_block(inode, i))
+			return disk_full_error(inode->disk);
+	}
 	if (at + len > inode->now.size)
 		inode->now.size = at + len;
 	return 0;

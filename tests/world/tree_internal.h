@@ -6,6 +6,7 @@
  *   tree_walk.c     paths: mounts, links, "..", /proc/self/fd
  *   tree_change.c   create, link, unlink, rename …: the changes of names, with their errors
  *   tree_lock.c     flock() and fcntl()
+ *   tree_map.c      mappings of files
  *   tree_open_path.c     open(), and what descriptors of files and folders do
  *   tree_proc.c     /proc and /dev
  *   tree_calls.c, tree_content.c, tree_folder.c   the wrappers
@@ -71,7 +72,7 @@ struct inode {
 	struct times times, kept_times;
 	mode_t kept_mode;
 	int64_t dirty_since_ns; /* WORLD_NEVER: all of it is on the disk */
-	uint8_t *flat;          /* mapped: the bytes, instead of `now` */
+	uint8_t *flat;          /* mapped: the bytes, as the mappings have them */
 	size_t flat_len;
 	char *target;         /* of a symbolic link */
 	struct names names;   /* of a folder */
@@ -251,6 +252,15 @@ int change_rename(struct process *process, int from_fd, const char *from, int to
 
 int lock_flock(struct file *file, int operation);
 void lock_release_file(struct file *file);
+
+/* ---- tree_map.c ---- */
+
+/* mmap() with PROT_READ | PROT_WRITE and MAP_SHARED by the running process: 0, or a negative errno.
+ */
+int map_file(struct file *file, size_t len, int64_t at, void **ret);
+/* munmap() of what map_file() gave. */
+void map_release(const void *at);
+void map_process_ends(const struct process *process);
 
 /* ---- tree_open.c ---- */
 

@@ -271,4 +271,5 @@ void tree_process_ends(struct process *process)
 	for (int fd = 0; fd < PROCESS_FDS; fd++)
 		if (process->fds[fd].file)
 			tree_descriptor_closes(process, process->fds[fd].file);
+	map_process_ends(process);
 }
