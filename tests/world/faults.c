@@ -81,7 +81,7 @@ static void strike(struct fault *fault, struct call *call)
 		world_spend(fault->span_ns);
 		break;
 	case FAULT_SHORT:
-		call->share = 1 + (size_t)chance_below(64);
+		call->share = 1 + (size_t)chance_below(chance_one_in(8) ? 64 : 2000);
 		break;
 	default:
 		return;
@@ -315,14 +315,16 @@ static int draw_error(enum call_id id)
 /* A span: mostly seconds, sometimes minutes, rarely longer than an hour. */
 static int64_t draw_span(void)
 {
-	switch (chance_below(6)) {
+	switch (chance_below(30)) {
 	case 0:
 		return 1 + chance_below(2 * HOUR_NS);
 	case 1:
 	case 2:
-		return 1 + chance_below(600 * WORLD_S);
+	case 3:
+	case 4:
+		return 1 + chance_below(300 * WORLD_S);
 	default:
-		return 1 + chance_below(30 * WORLD_S);
+		return 1 + chance_below(20 * WORLD_S);
 	}
 }
 

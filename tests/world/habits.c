@@ -67,6 +67,7 @@ static void draw_traits(struct traits *ret, bool precompiles, int64_t attempt, i
 	(void)node;
 	*ret = (struct traits){
 		.step_ns = s->step_ns,
+		.compile_ns = s->compile_ns,
 		.steps_between_saves = s->saves_every,
 		.shard_bytes = 1 + chance_below(20000),
 		.fails_at = words ? chance_below(last) : -1,
@@ -89,16 +90,18 @@ static void draw_cloud(struct cloud_habits *ret)
 	bool bad = !faults_are_over() && !playing->setting.calm;
 
 	*ret = (struct cloud_habits){
-		.queue_ns = chance_below(300 * WORLD_S),
-		.boot_ns = (20 + chance_below(100)) * WORLD_S,
+		.queue_ns = chance_below(chance_one_in(8) ? 300 * WORLD_S : 20 * WORLD_S),
+		.boot_ns = (5 + chance_below(20)) * WORLD_S,
 		.shown_late_ns = bad ? chance_below(20 * WORLD_S) : 0,
-		.end_late_ns = chance_below(30 * WORLD_S),
+		.end_late_ns = chance_below(15 * WORLD_S),
 		.doubled = bad && chance_one_in(20),
 		.no_capacity = bad && chance_one_in(10),
 		.restarts = playing->cloud_restarts,
 	};
 	if (bad && chance_one_in(10))
-		ret->no_capacity_until_ns = now_ns + chance_below(4 * 3600 * WORLD_S);
+		ret->no_capacity_until_ns =
+			now_ns +
+			chance_below(chance_one_in(8) ? 4 * 3600 * WORLD_S : 120 * WORLD_S);
 	if (ret->no_capacity_until_ns > playing->calm_from_ns)
 		ret->no_capacity_until_ns = playing->calm_from_ns;
 }

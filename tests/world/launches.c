@@ -20,6 +20,12 @@ void launches_reset(void)
 	job_seen = NULL;
 }
 
+void launches_next_run(void)
+{
+	launches_look();
+	launches = NULL;
+}
+
 /* Reads run, phase and attempt from a key or path with "runs/RUN/PHASE-ATTEMPT/". */
 static bool parse_place(const char *text, struct launch *ret)
 {

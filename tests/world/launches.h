@@ -23,6 +23,8 @@ struct launch {
 extern struct launch *launches; /* newest first */
 
 void launches_reset(void);
+/* Those of the last run are forgotten. */
+void launches_next_run(void);
 void launches_look(void); /* after each effect */
 /* A process of that attempt that lives, on any machine: an agent, a command, what these have
  * started; NULL: none. */

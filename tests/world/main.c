@@ -5,10 +5,12 @@
  * leave in memory is of no concern.
  */
 #include <inttypes.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "jobs/base/hash.h"
 #include "tests/world/faults.h"
 #include "tests/world/host.h"
 #include "tests/world/operators.h"
@@ -23,8 +25,9 @@
 #include "tests/world/tree.h"
 
 static const char usage[] =
-	"usage: world [--schedules N] [--seed S] [--from K] [--jobs J]\n"
+	"usage: world [--schedules N] [--seed S] [--from K] [--jobs J] [--each]\n"
 	"                         play schedules K to K+N-1 of a seed\n"
+	"                         (each: a line of each one)\n"
 	"       world --seed S --schedule K [--trace|--calls]\n"
 	"                         play one, with its timeline, or all its calls\n"
 	"       world --seed S --schedule K --shrink\n"
@@ -45,7 +48,7 @@ static const char usage[] =
 struct options {
 	uint64_t schedules, seed, from;
 	int jobs;
-	bool one, trace, calls, shrink, has_points, plants;
+	bool one, trace, calls, shrink, has_points, plants, each;
 	const char *scenario, *script;
 	struct points points;
 };
@@ -124,6 +127,8 @@ static void parse(int argc, char **argv, struct options *o)
 			o->trace = true;
 		} else if (strcmp(argv[i], "--calls") == 0) {
 			o->trace = o->calls = true;
+		} else if (strcmp(argv[i], "--each") == 0) {
+			o->each = true;
 		} else if (strcmp(argv[i], "--shrink") == 0) {
 			o->shrink = true;
 		} else if (strcmp(argv[i], "--plants") == 0) {
@@ -150,6 +155,8 @@ static void play(const void *options, uint64_t k, struct report *ret)
 	schedule_play(&schedule);
 	report_make(ret);
 	ret->number = k;
+	if (o->each)
+		report_print_short(ret);
 }
 
 static void play_points(const struct options *o, struct reports *reports)
@@ -171,6 +178,18 @@ static void play_points(const struct options *o, struct reports *reports)
 	points_finish(reports);
 }
 
+/* What OpenSSL makes once is made before the first fork; memory is given back to nobody, for a
+ * schedule is short. */
+static void warm_up(void)
+{
+	char hex[SHA256_HEX];
+
+	hash_sha256_hex("", 0, hex);
+	mallopt(M_TRIM_THRESHOLD, 1 << 30);
+	mallopt(M_TOP_PAD, 1 << 22);
+	mallopt(M_MXFAST, 0); /* what is fast and then merged again is slow */
+}
+
 int main(int argc, char **argv)
 {
 	struct options o = { .schedules = 100, .seed = 1, .jobs = 1, .points.every = 1 };
@@ -182,6 +201,7 @@ int main(int argc, char **argv)
 	operators_register();
 	programs_register();
 	sqlite_register();
+	warm_up();
 	begin = host_seconds();
 	if (o.plants)
 		return plants_play(o.schedules, o.jobs, play, &o) ? 0 : 1;

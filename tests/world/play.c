@@ -22,6 +22,10 @@
 
 #define LOOK_NS (10 * WORLD_S) /* between two looks of the person or the timer */
 
+/* Runs follow one another until so many events have been seen. */
+#define EVENTS_WANTED 60
+#define RUNS_MAX      6
+
 #define LONGEST_NS (72 * 3600 * WORLD_S)
 
 struct schedule *playing;
@@ -57,6 +61,32 @@ static bool has_driver(void)
 	return false;
 }
 
+void schedule_name_run(struct schedule *schedule)
+{
+	schedule->runs++;
+	snprintf(schedule->run, sizeof schedule->run, "r%" PRIu64 "-%d", schedule->number,
+		 schedule->runs);
+}
+
+static bool has_events_enough(void)
+{
+	int64_t events = 0;
+
+	for (const struct story *story = stories; story; story = story->next)
+		events += story->count;
+	return events >= EVENTS_WANTED;
+}
+
+/* Begins another run in the same world, with the cache that the last one has left. */
+static void begin_next_run(void)
+{
+	rules_check_end();
+	rules_next_run();
+	schedule_name_run(playing);
+	playing->ended_ns = 0;
+	(void)operator_start(playing, 0, "run");
+}
+
 /* The run is begun, and whoever drives it may be gone: a timer starts `stoker resume` again. */
 static void on_look(void *arg)
 {
@@ -69,8 +99,11 @@ static void on_look(void *arg)
 	if (story_last(story, EV_RUN_ENDED, 0) && playing->ended_ns == 0)
 		playing->ended_ns = now_ns;
 	if (playing->ended_ns && !has_driver()) {
-		world_stop();
-		return;
+		if (playing->scenario || playing->runs == RUNS_MAX || has_events_enough()) {
+			world_stop();
+			return;
+		}
+		begin_next_run();
 	}
 	if (!playing->ended_ns && !has_driver()) {
 		int host = playing->hosts[1] ? (int)chance_below(2) : 0;
@@ -132,8 +165,9 @@ static int64_t calm_from(void)
 {
 	if (playing->setting.calm)
 		return 0;
-	return chance_one_in(8) ? (1 + chance_below(8)) * 3600 * WORLD_S
-				: (60 + chance_below(600)) * WORLD_S;
+	if (chance_one_in(40))
+		return (300 + chance_below(6900)) * WORLD_S;
+	return (10 + chance_below(chance_one_in(8) ? 300 : 60)) * WORLD_S;
 }
 
 void schedule_play(struct schedule *schedule)

@@ -29,10 +29,10 @@ struct setting {
 	bool two_hosts;     /* drivers may start on either of two machines */
 	bool calm;          /* nothing goes wrong */
 	int64_t steps;      /* of the training */
-	int64_t step_ns;
+	int64_t step_ns, compile_ns; /* of a step, of a graph, about */
 	int64_t saves_every;
-	int64_t stall_s, deadline_s, start_s, queue_s,
-		unreachable_s; /* limits of the spec; 0: none */
+	/* limits of the spec; 0: what it is without them */
+	int64_t stall_s, deadline_s, start_s, queue_s, unreachable_s, compile_timeout_s;
 	int64_t backoff_first_s, backoff_max_s;
 	int64_t grace_s, checkpoint_grace_s;
 };
@@ -40,10 +40,11 @@ struct setting {
 struct schedule {
 	uint64_t seed, number;
 	struct setting setting;
-	struct machine *hosts[2]; /* of the operators; the second may be NULL */
-	char run[32];
+	struct machine *hosts[2];    /* of the operators; the second may be NULL */
+	char run[32];                /* that plays */
+	int runs;                    /* begun so far */
 	int64_t calm_from_ns;        /* nothing goes wrong from then on */
-	int64_t ended_ns;            /* run.ended is in the journal; 0: not yet */
+	int64_t ended_ns;            /* the run's end is in the journal; 0: not yet */
 	int drivers;                 /* started so far */
 	int64_t bad_attempts;        /* of each phase, that may fail by themselves */
 	uint64_t faults[CALL_COUNT]; /* calls that were made to fail */
@@ -69,6 +70,8 @@ bool setting_cache_whole(void);
 bool schedule_clock_stepped(void);
 /* Starts a command of stoker on a host: "run", "resume" or "stop". */
 struct process *operator_start(struct schedule *schedule, int host, const char *command);
+/* Names the next run. */
+void schedule_name_run(struct schedule *schedule);
 /* Plays until the run has ended and everything is over, or a rule breaks. */
 void schedule_play(struct schedule *schedule);
 

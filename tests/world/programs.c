@@ -23,7 +23,6 @@
 #define CACHE_BUCKET   "bucket"
 #define FLAGS          "0a1b2c3d"
 #define NEFF_BYTES     4096
-#define COMPILE_NS     (4 * WORLD_S)
 #define RETRY_MS       2000 /* of a compiler that waits for another one's lock */
 #define LINE_MAX_BYTES 2048
 
@@ -204,8 +203,9 @@ static void cache_remove(const char *cache, const char *module, const char *name
 
 /* Compiles one graph into the cache, as neuronx-cc leaves it: the marker last. False if the disk
  * did not take it. */
-static bool compile(const char *cache, const char *module)
+static bool compile(const struct job *job, const char *module)
 {
+	const char *cache = job->cache;
 	AUTO(auto_free) char *folder = mem_format("%s/" PLACE "/%s", cache, module);
 
 	if (strncmp(cache, "s3://", 5) != 0)
@@ -220,7 +220,7 @@ static bool compile(const char *cache, const char *module)
 	    "neuronx-cc compile --target=trn1 --framework=XLA /tmp/graphs/model.%s.hlo_module.pb "
 	    "--output /tmp/graphs/model.%s.neff\n",
 	    module, module);
-	rest_ns(COMPILE_NS / 2 + chance_below(COMPILE_NS));
+	rest_ns(job->traits.compile_ns / 2 + chance_below(job->traits.compile_ns));
 	if (!cache_put(cache, module, "model.hlo_module.pb", 700) ||
 	    !cache_put(cache, module, "compile_flags.json", 17) ||
 	    !cache_put(cache, module, "model.neff", NEFF_BYTES) ||
@@ -249,7 +249,7 @@ static int precompile(struct job *job)
 		char module[64];
 
 		programs_graph_name(module, graph, false);
-		rest_ns(WORLD_S);
+		rest_ns(job->traits.compile_ns / 4);
 		if (is_cached(job->cache, module)) {
 			say(2,
 			    "2025-06-15 12:00:00.000123:  4711  INFO ||NEURON_CACHE||: Using a "
@@ -273,7 +273,7 @@ static int precompile(struct job *job)
 		if (job->traits.hangs_at == graph)
 			for (;;)
 				rest_ns(3600 * WORLD_S);
-		if (compile(job->cache, module))
+		if (compile(job, module))
 			good++;
 		else
 			bad++;
@@ -303,7 +303,7 @@ static void graphs_load(struct job *job)
 			continue;
 		}
 		job->truth->compiled_late++;
-		(void)!compile(job->cache, module);
+		(void)!compile(job, module);
 	}
 }
 
@@ -372,6 +372,7 @@ static void begin_where_told(struct job *job)
 		_exit(1);
 	}
 	job->truth->resumed_step = job->step;
+	truth_changes++;
 }
 
 static void print_step(const struct job *job)
@@ -414,7 +415,7 @@ static int train(struct job *job)
 
 			programs_graph_name(module, (int)job->truth->attempt, true);
 			job->truth->compiled_late++;
-			(void)!compile(job->cache, module);
+			(void)!compile(job, module);
 		}
 		if (job->step % job->traits.steps_between_saves == 0 || job->step == job->goal ||
 		    job->save_asked || (job->stop_asked && job->traits.saves_on_stop))

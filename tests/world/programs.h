@@ -21,7 +21,7 @@ void programs_graph_name(char ret[64], int graph, bool late);
 
 /* What the next command does; the schedule's hand fills it in at each start. */
 struct traits {
-	int64_t step_ns; /* time of a step, about */
+	int64_t step_ns, compile_ns; /* of a step, of a graph, about */
 	int64_t steps_between_saves;
 	int64_t shard_bytes;    /* of a checkpoint, for each node */
 	int64_t fails_at;       /* step after which it fails; -1: never */

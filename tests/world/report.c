@@ -46,7 +46,7 @@ void report_make(struct report *ret)
 {
 	ret->digest = UINT64_C(14695981039346656037);
 	ret->setting = playing->setting;
-	ret->hours = now_ns / WORLD_S / 3600;
+	ret->seconds = now_ns / WORLD_S;
 	ret->drivers = (uint64_t)playing->drivers;
 	if (rules_broken) {
 		snprintf(ret->broken, sizeof ret->broken, "%s", rules_broken);
@@ -59,6 +59,14 @@ void report_make(struct report *ret)
 		ret->calls += process->calls;
 	}
 	memcpy(ret->faults, playing->faults, sizeof ret->faults);
+}
+
+void report_print_short(const struct report *report)
+{
+	printf("schedule %" PRIu64 ": runs %" PRIu64 ", events %" PRIu64 ", calls %" PRIu64
+	       ", virtual seconds %" PRId64 "%s%s\n",
+	       report->number, report->runs, report->events, report->calls, report->seconds,
+	       report->broken[0] ? ", rule " : "", report->broken);
 }
 
 void reports_add(struct reports *reports, const struct report *report)
@@ -81,7 +89,7 @@ void reports_add(struct reports *reports, const struct report *report)
 	sum->processes += report->processes;
 	sum->calls += report->calls;
 	sum->drivers += report->drivers;
-	sum->hours += report->hours;
+	sum->seconds += report->seconds;
 	for (int i = 0; i < EV_COUNT; i++)
 		sum->kinds[i] += report->kinds[i];
 	for (int i = 0; i < FLOW_STATE_COUNT; i++)
@@ -104,8 +112,8 @@ static void print_counts(const struct reports *reports)
 	printf("nodes 1: %" PRIu64 ", 2: %" PRIu64 ", 3: %" PRIu64 ", 4: %" PRIu64 "\n",
 	       reports->nodes[1], reports->nodes[2], reports->nodes[3], reports->nodes[4]);
 	printf("events %" PRIu64 ", processes %" PRIu64 ", calls %" PRIu64 ", drivers %" PRIu64
-	       ", hours %" PRId64 "\n",
-	       sum->events, sum->processes, sum->calls, sum->drivers, sum->hours);
+	       ", virtual seconds %" PRId64 "\n",
+	       sum->events, sum->processes, sum->calls, sum->drivers, sum->seconds);
 	for (int i = 0; i < EV_COUNT; i++)
 		printf("event %-20s %" PRIu64 "\n", event_rows[i].name, sum->kinds[i]);
 	for (int i = 0; i < FLOW_STATE_COUNT; i++)

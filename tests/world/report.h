@@ -23,7 +23,7 @@ struct report {
 	uint64_t states[FLOW_STATE_COUNT][ATTEMPT_STATE_COUNT];
 	uint64_t faults[CALL_COUNT]; /* calls that were made to fail */
 	uint64_t exits[128];         /* run.ended by exit code */
-	int64_t hours;               /* virtual */
+	int64_t seconds;             /* virtual */
 	uint64_t digest;             /* of every event */
 	uint64_t fault_count;        /* of a schedule that is shrunk: its faults, as a script */
 	char script[FAULTS_MAX][160];
@@ -38,6 +38,8 @@ struct reports {
 
 /* Of the schedule that has just been played in this process. */
 void report_make(struct report *ret);
+/* One line: what it was made of. */
+void report_print_short(const struct report *report);
 /* In the order of their numbers. */
 void reports_add(struct reports *reports, const struct report *report);
 /* Prints all; false if a rule was broken. `program`, `seed`: for the command that replays. */

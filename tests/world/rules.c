@@ -22,6 +22,7 @@ char rules_why[512];
 
 static int64_t checked; /* events of the story that were looked at */
 static const struct launch *launch_checked;
+static uint64_t truth_checked; /* truth_changes */
 static int64_t epoch_of_run;
 
 /* The epoch of a driver process, by its own takeover. */
@@ -32,17 +33,23 @@ struct driver_epoch {
 static struct driver_epoch epochs[512];
 static size_t epoch_count;
 
-void rules_reset(void)
+void rules_next_run(void)
 {
-	rules_broken = NULL;
 	checked = 0;
+	launches_next_run();
 	launch_checked = NULL;
 	epoch_of_run = 0;
 	epoch_count = 0;
-	launches_reset();
 	truth_reset();
 	clocks_reset();
 	budgets_reset();
+}
+
+void rules_reset(void)
+{
+	rules_broken = NULL;
+	launches_reset();
+	rules_next_run();
 }
 
 int64_t rules_checked(void)
@@ -414,11 +421,14 @@ void rules_check(void)
 	launches_look();
 	if (!story)
 		return;
-	for (size_t i = 0; i < sizeof rules / sizeof rules[0] && !rules_broken; i++)
-		rules[i](story);
+	if (story->count != checked || story->contradiction || launches != launch_checked ||
+	    truth_changes != truth_checked)
+		for (size_t i = 0; i < sizeof rules / sizeof rules[0] && !rules_broken; i++)
+			rules[i](story);
 	clocks_check(story);
 	checked = story->count;
 	launch_checked = launches;
+	truth_checked = truth_changes;
 }
 
 void rules_check_end(void)

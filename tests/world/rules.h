@@ -10,6 +10,9 @@ extern const char *rules_broken;
 extern char rules_why[512];
 
 void rules_reset(void);
+/* Another run begins: what was seen of the last one's events is forgotten, what really happened is
+ * not. */
+void rules_next_run(void);
 /* Events of the story that the rules have looked at before this look. */
 int64_t rules_checked(void);
 void rules_check(void);     /* after each effect and event */

@@ -98,6 +98,7 @@ static void write_spec(const struct schedule *schedule)
 		"compile:\n  kind: neuron\n  cache_url: %s/cache\n"
 		"  overrides: {hyperparameters: {max_steps: 2}}\n",
 		workspace);
+	add_limit(&spec, "timeout", s->compile_timeout_s);
 	sb_addf(&spec, "resources: {nodes: %d}\n", s->nodes);
 	sb_adds(&spec, "metrics:\n"
 		       "  - {name: step, regex: \"^step: ([0-9]+)\"}\n"
@@ -130,20 +131,23 @@ static void draw(struct schedule *schedule)
 	s->cloud = s->state == STATE_BUCKET && chance_one_in(2);
 	s->far_workspace = s->cloud || (s->state == STATE_BUCKET) || chance_one_in(6);
 	s->two_hosts = s->state >= STATE_SHARE && chance_one_in(2);
-	s->steps = 10 + chance_below(20);
-	/* Steps of a second: most schedules are to be short, so that there are many. */
-	s->step_ns = chance_one_in(10) ? (1 + chance_below(20)) * WORLD_S
-				       : (200 + chance_below(1000)) * WORLD_MS;
-	s->saves_every = 2 + chance_below(4);
-	s->stall_s = chance_one_in(2) ? 0 : 300 + chance_below(600);
-	s->deadline_s = chance_one_in(4) ? 3600 * (1 + chance_below(10)) : 0;
-	s->start_s = 1800;
-	s->unreachable_s = 600 + chance_below(3000);
-	s->queue_s = chance_one_in(4) ? 600 + chance_below(3600) : 0;
-	s->backoff_first_s = 1 + chance_below(10);
-	s->backoff_max_s = 10 + chance_below(100);
-	s->grace_s = 5 + chance_below(55);
-	s->checkpoint_grace_s = 10 + chance_below(110);
+	/* Times are short, in relation to each other as in real jobs: a driver asks ten times a
+	 * second whatever happens, and what nothing happens in costs the most. */
+	s->steps = 10 + chance_below(25);
+	s->step_ns = chance_one_in(20) ? (500 + chance_below(2500)) * WORLD_MS
+				       : (20 + chance_below(200)) * WORLD_MS;
+	s->compile_ns = chance_one_in(20) ? 4 * WORLD_S : (50 + chance_below(450)) * WORLD_MS;
+	s->saves_every = 1 + chance_below(4);
+	s->stall_s = chance_one_in(100) ? 0 : 20 + chance_below(30);
+	s->compile_timeout_s = chance_one_in(200) ? 0 : 20 + chance_below(40);
+	s->deadline_s = chance_one_in(5) ? 10 + chance_below(100) : 0;
+	s->start_s = 120;
+	s->unreachable_s = 60 + chance_below(240);
+	s->queue_s = chance_one_in(4) ? 60 + chance_below(240) : 0;
+	s->backoff_first_s = 1 + chance_below(5);
+	s->backoff_max_s = 5 + chance_below(30);
+	s->grace_s = 2 + chance_below(20);
+	s->checkpoint_grace_s = 5 + chance_below(25);
 	if (s->calm)
 		s->deadline_s = s->queue_s = 0;
 }
@@ -189,6 +193,7 @@ static void set_scenario(struct schedule *schedule)
 			*s = scenarios[i].setting;
 	s->calm = true;
 	s->step_ns = 5 * WORLD_S;
+	s->compile_ns = 4 * WORLD_S;
 	s->start_s = 1800;
 	s->backoff_first_s = 5;
 	s->backoff_max_s = 60;
@@ -207,8 +212,7 @@ void setting_make(struct schedule *schedule)
 		set_scenario(schedule);
 	else
 		draw(schedule);
-	snprintf(schedule->run, sizeof schedule->run, "r%llu",
-		 (unsigned long long)schedule->number);
+	schedule_name_run(schedule);
 	schedule->hosts[0] = machine_new("head-0", WORLD_EPOCH_MS * WORLD_MS);
 	if (s->two_hosts)
 		schedule->hosts[1] = machine_new("head-1", WORLD_EPOCH_MS * WORLD_MS + WORLD_S);

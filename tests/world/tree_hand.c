@@ -153,9 +153,10 @@ const char *tree_path(const struct file *file)
 	if (!opened)
 		snprintf(text, sizeof text, "%s:[%llu]", file->ops->kind,
 			 (unsigned long long)file->number);
+	else if (opened->inode->links == 0)
+		snprintf(text, sizeof text, "%s (deleted)", opened->path);
 	else
-		snprintf(text, sizeof text, "%s%s", opened->path,
-			 opened->inode->links == 0 ? " (deleted)" : "");
+		memcpy(text, opened->path, strlen(opened->path) + 1);
 	return text;
 }
 

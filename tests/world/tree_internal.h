@@ -223,6 +223,7 @@ struct walk {
 	struct inode *inode; /* NULL: the name is not there */
 	struct file *magic;  /* what is not in any folder: a pipe by /proc/self/fd/N */
 	char text[PATH_MAX]; /* the way without links and dots */
+	size_t text_len;
 	int links;
 };
 

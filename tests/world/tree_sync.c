@@ -241,17 +241,20 @@ static bool share_a_name(const struct undo *a, const struct undo *b)
 static void sync_names(struct inode *folder)
 {
 	struct disk *disk = folder->disk;
+	bool any = false;
 
 	for (size_t i = disk->undo_count; i-- > 0;) {
 		struct undo *undo = &disk->undos[i];
 
 		for (int part = 0; part < undo->count; part++)
 			undo->lost = undo->lost || undo->parts[part].folder == folder;
-		for (size_t later = i + 1; later < disk->undo_count && !undo->lost; later++)
+		for (size_t later = i + 1; any && later < disk->undo_count && !undo->lost; later++)
 			undo->lost =
 				disk->undos[later].lost && share_a_name(undo, &disk->undos[later]);
+		any = any || undo->lost;
 	}
-	release_marked(disk);
+	if (any)
+		release_marked(disk);
 }
 
 /* ---- bytes ---- */

@@ -42,15 +42,25 @@ static struct inode *above(struct tree *tree, struct inode *inode)
 	return inode->parent ? walk_mounted(tree, inode->parent) : inode;
 }
 
+static void set_text(struct walk *walk, const char *text)
+{
+	size_t len = strlen(text);
+
+	walk->text_len = len < sizeof walk->text ? len : sizeof walk->text - 1;
+	memcpy(walk->text, text, walk->text_len);
+	walk->text[walk->text_len] = '\0';
+}
+
 static int push_text(struct walk *walk, const char *name)
 {
-	size_t len = strlen(walk->text), more = strlen(name);
+	size_t len = walk->text_len, more = strlen(name);
 
 	if (len + more + 2 > sizeof walk->text)
 		return -ENAMETOOLONG;
 	if (len > 1)
 		walk->text[len++] = '/';
 	memcpy(walk->text + len, name, more + 1);
+	walk->text_len = len + more;
 	return 0;
 }
 
@@ -58,8 +68,10 @@ static void pop_text(struct walk *walk)
 {
 	char *last = strrchr(walk->text, '/');
 
-	if (last)
-		last[last == walk->text ? 1 : 0] = '\0';
+	if (!last)
+		return;
+	walk->text_len = (size_t)(last - walk->text) + (last == walk->text);
+	walk->text[walk->text_len] = '\0';
 }
 
 static int look(struct walk *walk, const char *name)
@@ -89,7 +101,7 @@ static void start_at_root(struct walk *walk)
 	walk->inode = walk_mounted(walk->tree, walk->tree->mounts[0].disk->root);
 	walk->folder = NULL;
 	walk->last = LAST_ROOT;
-	strcpy(walk->text, "/");
+	set_text(walk, "/");
 }
 
 /* Where a magic link of /proc leads. */
@@ -106,7 +118,7 @@ static int follow_magic(struct walk *walk, struct inode *link)
 	walk->folder = NULL;
 	walk->last = LAST_ROOT;
 	if (opened)
-		snprintf(walk->text, sizeof walk->text, "%s", opened->path);
+		set_text(walk, opened->path);
 	return 0;
 }
 
@@ -151,6 +163,15 @@ static int follow(struct walk *walk, bool is_last, unsigned flags)
 	return failed;
 }
 
+static void copy_name(struct walk *walk, const char *name)
+{
+	size_t len = strlen(name), most = sizeof walk->name - 1;
+
+	len = len < most ? len : most;
+	memcpy(walk->name, name, len);
+	walk->name[len] = '\0';
+}
+
 /* One name of the path, not the last one, or the last one where it is to be followed. */
 static int step(struct walk *walk, const char *name, bool is_last, unsigned flags)
 {
@@ -177,7 +198,7 @@ static int step(struct walk *walk, const char *name, bool is_last, unsigned flag
 	if (failed < 0)
 		return walk->too_long ? 0 : failed;
 	if (is_last)
-		snprintf(walk->name, sizeof walk->name, "%s", name);
+		copy_name(walk, name);
 	failed = push_text(walk, name);
 	if (failed < 0)
 		return failed;
@@ -202,11 +223,13 @@ static int walk_path(struct walk *walk, const char *path, unsigned flags)
 		size_t len;
 		bool is_last;
 
-		path += strspn(path, "/");
-		len = strcspn(path, "/");
+		while (*path == '/')
+			path++;
+		len = (size_t)(strchrnul(path, '/') - path);
 		if (len == 0)
 			break;
-		snprintf(name, sizeof name, "%.*s", (int)len, path);
+		memcpy(name, path, len < sizeof name ? len : sizeof name - 1);
+		name[len < sizeof name ? len : sizeof name - 1] = '\0';
 		path += len;
 		is_last = path[strspn(path, "/")] == '\0';
 		if (is_last && *path == '/')
@@ -250,7 +273,7 @@ static int start_at(struct walk *walk, const char *cwd, int dirfd)
 		return 0;
 	}
 	walk->inode = opened->inode;
-	snprintf(walk->text, sizeof walk->text, "%s", opened->path);
+	set_text(walk, opened->path);
 	return 0;
 }
 
@@ -266,7 +289,7 @@ int walk_at(struct walk *walk, struct process *process, struct machine *machine,
 	walk->slash = walk->too_long = false;
 	walk->links = 0;
 	walk->last = LAST_ROOT;
-	strcpy(walk->text, "/");
+	set_text(walk, "/");
 	if (flags & WALK_PARENT)
 		flags |= WALK_NOFOLLOW;
 	if (!*path && !(flags & WALK_EMPTY))

@@ -10,6 +10,7 @@
 
 struct truth_command *truth_commands;
 struct truth_save *truth_saves;
+uint64_t truth_changes;
 
 /* A variable of the running process, or "". */
 static void copy_variable(char ret[TRUTH_NAME], const char *name)
@@ -41,6 +42,7 @@ struct truth_command *truth_command_new(enum truth_phase phase)
 	command->resumed_step = command->first_step = command->last_step = -1;
 	command->next = truth_commands;
 	truth_commands = command;
+	truth_changes++;
 	return command;
 }
 
@@ -55,6 +57,7 @@ struct truth_save *truth_save_new(const struct truth_command *command, int64_t s
 	save->began_ns = now_ns;
 	save->next = truth_saves;
 	truth_saves = save;
+	truth_changes++;
 	return save;
 }
 

@@ -30,6 +30,7 @@ struct truth_command {
 	struct truth_command *next;    /* older */
 };
 extern struct truth_command *truth_commands; /* newest first */
+extern uint64_t truth_changes;               /* so often something was told here */
 
 /* A checkpoint that a command has begun to save. */
 struct truth_save {
