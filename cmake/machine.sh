@@ -85,6 +85,8 @@ cppcheck            have cppcheck
 shellcheck          have shellcheck
 libcmocka-dev       library cmocka
 bindfs              have bindfs
+libfuse3-dev        library fuse3
+e2fsprogs           test -x /usr/sbin/mkfs.ext4
 strace              have strace
 busybox-static      can_run_bare busybox
 tmux                have tmux
