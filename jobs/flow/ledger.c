@@ -161,7 +161,7 @@ static void end_queue(struct ledger *l, const struct event *ev, struct utc claim
 {
 	if (EVENT_HAS(ev, held)) {
 		ledger_spend_to(l, flow_between(ev->held, l->mark, claimed), BIN_QUEUE);
-		l->held = true;
+		ledger_held_begin(l);
 		ledger_spend_to(l, claimed, BIN_PULL);
 	}
 	ledger_spend_to(l, claimed, BIN_QUEUE);
@@ -173,7 +173,7 @@ static void on_claimed(struct ledger *l, const struct event *ev)
 		return;
 	end_queue(l, ev, EVENT_HAS(ev, since) ? flow_between(ev->since, l->mark, l->at) : l->at);
 	l->stage = STAGE_SETUP;
-	l->held = true;
+	ledger_held_begin(l);
 }
 
 /* The check-up comes after the setup, and before the command. */
@@ -315,8 +315,10 @@ static void on_ended(struct ledger *l, const struct event *ev)
 {
 	if (!is_under_way(l))
 		return;
-	if (EVENT_HAS(ev, released))
+	if (EVENT_HAS(ev, released)) {
 		l->released.ms = ev->released;
+		ledger_held_cut(l, bin_of(l));
+	}
 	spend_tail(l, ev, end_of(l, ev));
 	if (EVENT_HAS(ev, released))
 		ledger_spend_to(l, flow_between(ev->released, l->mark, l->at), BIN_IDLE);

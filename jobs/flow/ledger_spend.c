@@ -25,6 +25,37 @@ static void held_move(struct ledger *l, int64_t ms, enum ledger_bin from, enum l
 	l->held_ms[to] += held;
 }
 
+void ledger_held_begin(struct ledger *l)
+{
+	if (!l->held)
+		l->held_since = l->mark;
+	l->held = true;
+}
+
+/* Takes so much out of what a bin has as held, at most. */
+static void held_take(struct ledger *l, int64_t *ms, enum ledger_bin bin)
+{
+	int64_t taken = *ms < l->held_ms[bin] ? *ms : l->held_ms[bin];
+
+	l->held_ms[bin] -= taken;
+	*ms -= taken;
+}
+
+void ledger_held_cut(struct ledger *l, enum ledger_bin bin)
+{
+	int64_t late = l->mark.ms - l->released.ms;
+
+	/* A service whose clock says that they were given back before they were there knows
+	 * nothing. */
+	if (!l->held || l->released.ms <= l->held_since.ms || late <= 0)
+		return;
+	late = late < l->attempt_held_ms ? late : l->attempt_held_ms;
+	l->attempt_held_ms -= late;
+	held_take(l, &late, bin);
+	for (int other = 0; other < BIN_COUNT; other++)
+		held_take(l, &late, (enum ledger_bin)other);
+}
+
 void ledger_held_end(struct ledger *l, const struct event *ev)
 {
 	bool billed = EVENT_HAS(ev, billable) && ev->billable >= 0;

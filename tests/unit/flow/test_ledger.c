@@ -438,6 +438,33 @@ static void clocks_of_others_are_held_within_the_journal(void **state)
 	assert_int_equal(held(&b), 2000);
 }
 
+/* A service may say late that a job has ended: a limit that comes before is recorded after the
+ * machines were given back. Of a clock that is an hour behind nothing is believed. */
+static void machines_are_not_held_after_they_were_given_back(void **state)
+{
+	static const struct {
+		int64_t released, held;
+	} rows[] = { { 9000, 7000 }, { 12000, 10000 }, { 1500, 13000 } };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+		struct event limit = event_of(EV_LIMIT_REACHED);
+		struct event end = ended(PHASE_TRAIN, 1, CLASS_NONE);
+		struct book b;
+
+		intend_training(&b);
+		add(&b, 2000, about(EV_ATTEMPT_CLAIMED, PHASE_TRAIN, 1));
+		add(&b, 2000, about(EV_ATTEMPT_STARTED, PHASE_TRAIN, 1));
+		add(&b, 3000, progress(1, 1));
+		EVENT_SET(&limit, limit, LIMIT_DEADLINE);
+		EVENT_SET_STR(&limit, reason, "limits.deadline");
+		add(&b, 15000, limit);
+		EVENT_SET(&end, released, rows[i].released);
+		add(&b, 16000, end);
+		assert_int_equal(held(&b), rows[i].held);
+	}
+}
+
 static void news_of_another_attempt_is_of_no_account(void **state)
 {
 	struct book b, before;
@@ -511,6 +538,7 @@ int main(void)
 		cmocka_unit_test(a_training_without_steps_is_judged_by_its_end),
 		cmocka_unit_test(evaluation_and_inference_have_their_own_bins),
 		cmocka_unit_test(clocks_of_others_are_held_within_the_journal),
+		cmocka_unit_test(machines_are_not_held_after_they_were_given_back),
 		cmocka_unit_test(news_of_another_attempt_is_of_no_account),
 		cmocka_unit_test(a_check_up_is_neither_setup_nor_training),
 		cmocka_unit_test(bins_have_names),
