@@ -435,6 +435,9 @@ static void release(struct holding *h, const struct event *ev)
 	}
 	if (EVENT_HAS(ev, released)) {
 		least = most = between(ev->released, h->start, h->t);
+		/* By a clock that is not the driver's: then what the driver saw counts as well. */
+		if (schedule_clock_stepped())
+			most = h->t;
 	} else if (EVENT_HAS(ev, finished) && ev->finished < h->back_at) {
 		least = between(ev->finished, h->start, h->t);
 		most = h->newest >= h->back_at ? h->t : between(h->newest, least, h->t);

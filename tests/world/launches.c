@@ -8,6 +8,7 @@
 #include "jobs/base/mem.h"
 #include "tests/world/cloud.h"
 #include "tests/world/kernel.h"
+#include "tests/world/truth.h"
 
 struct launch *launches;
 static uint64_t processes_seen;          /* numbers up to this one */
@@ -134,6 +135,21 @@ const struct process *launch_process(const char *run, enum phase phase, int64_t 
 			return p;
 	}
 	return NULL;
+}
+
+bool launch_had_effect(const struct launch *launch, int64_t by_ns)
+{
+	const enum truth_phase phase =
+		launch->phase == PHASE_TRAIN ? TRUTH_TRAIN : TRUTH_PRECOMPILE;
+
+	if (launch->job || launch->agent->state == PROCESS_ALIVE)
+		return true;
+	for (const struct truth_command *at = truth_commands; at; at = at->next)
+		if (strcmp(at->run, launch->run) == 0 && at->phase == phase &&
+		    at->attempt == launch->attempt && at->began_ns >= launch->at_ns &&
+		    at->began_ns < by_ns)
+			return true;
+	return false;
 }
 
 bool launch_is_over(const char *run, enum phase phase, int64_t attempt)

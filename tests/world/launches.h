@@ -29,6 +29,9 @@ void launches_look(void); /* after each effect */
 /* A process of that attempt that lives, on any machine: an agent, a command, what these have
  * started; NULL: none. */
 const struct process *launch_process(const char *run, enum phase phase, int64_t attempt);
+/* False for an agent that is gone and had started no command by then: as if it had never been, so
+ * that the same attempt may be submitted again. */
+bool launch_had_effect(const struct launch *launch, int64_t by_ns);
 /* The engine itself would say that all of it has ended. */
 bool launch_is_over(const char *run, enum phase phase, int64_t attempt);
 

@@ -134,8 +134,12 @@ static void trace_ends(void)
 static void observe(void)
 {
 	const struct story *story = story_of(playing->run);
+	static const struct story *traced_of;
 	static int64_t traced;
 
+	if (story != traced_of)
+		traced = 0;
+	traced_of = story;
 	for (; playing->trace && story && traced < story->count; traced++) {
 		char *text = json_dumps(story->events[traced].row, JSON_COMPACT);
 

@@ -146,7 +146,8 @@ static void rule2(const struct story *story)
 				    flow_phase_names[launch->phase], (int)launch->attempt);
 		for (const struct launch *other = launch->next; other; other = other->next)
 			if (other->phase == launch->phase && other->attempt == launch->attempt &&
-			    missing == 0 && !(launch->job && other->at_ns == launch->at_ns))
+			    missing == 0 && launch_had_effect(other, launch->at_ns) &&
+			    !(launch->job && other->at_ns == launch->at_ns))
 				rule_breaks("2", "%s %d is submitted twice",
 					    flow_phase_names[launch->phase], (int)launch->attempt);
 	}
@@ -198,13 +199,16 @@ static void rule3(const struct story *story)
 
 /* ---- rule 4 ---- */
 
+/* A whole one, if there is any: a job that the service starts again may save a step again. */
 static const struct truth_save *save_of(int64_t attempt, int64_t step)
 {
+	const struct truth_save *found = NULL;
+
 	for (const struct truth_save *save = truth_saves; save; save = save->next)
 		if (save->command->phase == TRUTH_TRAIN && save->command->attempt == attempt &&
-		    save->step == step)
-			return save;
-	return NULL;
+		    save->step == step && (!found || save->whole_ns))
+			found = save;
+	return found;
 }
 
 /* The attempt that a URL of a checkpoint names; 0: none. */
@@ -329,10 +333,11 @@ static void rule6(const struct story *story)
 
 /* ---- rule 7 ---- */
 
-static bool has_launch(const struct event *ev)
+static bool has_launch(const struct event *ev, bool with_effect)
 {
 	for (const struct launch *launch = launches; launch; launch = launch->next)
-		if (launch->phase == ev->phase && launch->attempt == ev->attempt)
+		if (launch->phase == ev->phase && launch->attempt == ev->attempt &&
+		    (!with_effect || launch_had_effect(launch, WORLD_NEVER)))
 			return true;
 	return false;
 }
@@ -342,9 +347,9 @@ static bool is_true(const struct story *story, const struct event *ev)
 	switch (ev->kind) {
 	case EV_ATTEMPT_SUBMITTED:
 	case EV_ATTEMPT_CLAIMED:
-		return has_launch(ev);
+		return has_launch(ev, false);
 	case EV_ATTEMPT_MISSING:
-		return !has_launch(ev);
+		return !has_launch(ev, true);
 	case EV_CACHE_VERIFIED:
 		return !ev->complete || setting_cache_whole();
 	case EV_CACHE_CHECKED:
