@@ -10,9 +10,11 @@
 #include "cmd/follow/run_view.h"
 #include "cmd/screen/live.h"
 #include "cmd/screen/out.h"
+#include "jobs/base/text/text.h"
 #include "jobs/run/beside.h"
 #include "jobs/run/journal/lease.h"
 #include "jobs/run/request.h"
+#include "jobs/run/salvage.h"
 
 /* --- attach --- */
 
@@ -212,6 +214,45 @@ static int open_patiently(const struct args *args, struct journal **ret, char ru
 	return 0;
 }
 
+/* Opens the journal whatever its damage. A run that nothing but its folder shows is named in
+ * full. */
+static int open_to_salvage(const struct args *args, struct journal **ret, char run[JOURNAL_RUN_MAX],
+			   struct err **err)
+{
+	const char *ref = args->operands[0];
+
+	if (journal_open(args->value[OPT_STATE], JOURNAL_SALVAGE, ret, err) < 0)
+		return -1;
+	if (journal_resolve(*ret, ref, run, err) == 0)
+		return 0;
+	if (!text_run_id_valid(ref) || !((*err)->damage || journal_first_is_kept(*ret, ref)))
+		return -1;
+	err_freep(err);
+	snprintf(run, JOURNAL_RUN_MAX, "%s", ref);
+	return 0;
+}
+
+/* Sets the damaged part aside; then the run is resumed like any other. */
+static int salvage(const struct args *args, struct journal *journal, const char *run,
+		   struct err **err)
+{
+	struct lease_rules rules;
+	struct driver_options options = {
+		.run = run,
+		.on_wait = run_show_wait,
+		.lease = &rules,
+		.on_event = run_show_event,
+	};
+	int done;
+
+	if (cmd_lease_rules(args, &rules, err) < 0)
+		return -1;
+	done = salvage_run(journal, &options, err);
+	if (done == 0)
+		out_note("the journal of run %s is whole; there is nothing to salvage", run);
+	return done < 0 ? -1 : 0;
+}
+
 int cmd_resume(const struct args *args, struct err **err)
 {
 	AUTO(journal_freep) struct journal *journal = NULL;
@@ -222,12 +263,18 @@ int cmd_resume(const struct args *args, struct err **err)
 		err_set(err, EXIT_USAGE, "resume takes a RUN or --all");
 		return err_hint(err, "'stoker list' shows all runs");
 	}
+	if (args->given[OPT_ALL] && args->given[OPT_SALVAGE]) {
+		err_set(err, EXIT_USAGE, "--salvage takes one RUN, not --all");
+		return err_hint(err, "'stoker list' shows which runs are damaged");
+	}
 	if (args->given[OPT_ALL]) {
 		if (journal_open(args->value[OPT_STATE], JOURNAL_WRITE, &journal, err) < 0)
 			return -1;
 		return resume_all(journal, err);
 	}
-	if (open_patiently(args, &journal, run, err) < 0)
+	if (args->given[OPT_SALVAGE] ? open_to_salvage(args, &journal, run, err) < 0 ||
+					       salvage(args, journal, run, err) < 0
+				     : open_patiently(args, &journal, run, err) < 0)
 		return -1;
 	if (!args->given[OPT_DETACH])
 		return foreground_run(args, journal, run, NULL, err);

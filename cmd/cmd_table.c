@@ -56,17 +56,23 @@ const struct cmd cmd_table[] = {
 		     EXIT_DETACHED, EXIT_UNREACHABLE },
 	  .examples = { { "stoker attach @last", "follows the newest run" } } },
 	{ "resume", "[RUN]", 0, 1,
-	  OPT_BIT(ALL) | OPT_BIT(DETACH) | OPT_BIT(ON_INTERRUPT) | OPT_BIT(ON_HANGUP) |
-		  OPT_BIT(LEASE),
+	  OPT_BIT(ALL) | OPT_BIT(SALVAGE) | OPT_BIT(DETACH) | OPT_BIT(ON_INTERRUPT) |
+		  OPT_BIT(ON_HANGUP) | OPT_BIT(LEASE),
 	  "take over a run whose driver has died or left",
 	  "Exit code 7: the run has a driver. --all starts a driver in the background for every\n"
-	  "unfinished run without one, and returns once they drive.",
+	  "unfinished run without one, and returns once they drive.\n"
+	  "--salvage goes on with a run whose journal is damaged: what lies behind its last good\n"
+	  "event is set aside, in 'runs/RUN/damaged' of the state, and nothing is submitted "
+	  "before\n"
+	  "engine and workspace have told what is under way. A whole journal is left as it is.",
 	  cmd_resume,
 	  .exits = { EXIT_RUN_FAILED, EXIT_SPEC, EXIT_REFUSED, EXIT_GATE, EXIT_STOPPED, EXIT_BUSY,
 		     EXIT_DETACHED, EXIT_UNREACHABLE },
 	  .examples = { { "stoker resume @last", "continues the newest run" },
 			{ "stoker resume --all", "continues all runs in the background, after a "
-						 "restart of the machine" } } },
+						 "restart of the machine" },
+			{ "stoker resume m5 --salvage",
+			  "continues run m5 from the last good event of its damaged journal" } } },
 	{ "stop", "RUN", 1, 1, OPT_BIT(REASON) | OPT_BIT(LEASE),
 	  "stop a run on its engine and record why",
 	  "Returns when the run has ended. A driver of the run stops it and exits with 6.",

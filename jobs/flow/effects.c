@@ -237,6 +237,8 @@ static void effect_for_attempt(const struct flow *flow, struct utc now, struct e
 /* No limit is judged before the attempt was looked at. */
 bool flow_may_have_job(const struct flow *flow)
 {
+	if (flow->unsettled)
+		return true;
 	if (flow->state != FLOW_PRECOMPILE && flow->state != FLOW_TRAIN)
 		return false;
 	switch (flow->attempt_state) {
@@ -282,6 +284,10 @@ void flow_effects(const struct flow *flow, struct utc now, struct effects *ret)
 	if (now.ms < flow->at.ms)
 		now = flow->at;
 	ret->count = 0;
+	if (flow->unsettled && flow->state != FLOW_ENDED) {
+		add(ret, EFFECT_SETTLE, flow);
+		return;
+	}
 	if (flow->state > FLOW_NEW && flow->state < FLOW_ENDING)
 		limit = limit_reached(flow, now);
 	if (flow->leaving && flow->state < FLOW_ENDING)

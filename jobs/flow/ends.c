@@ -103,6 +103,15 @@ void end_limited(struct flow *f, const struct event *ev)
 	end_stopped(f, ev);
 }
 
+/* The end was journalled behind the damage: it is journalled again as it was. */
+void end_salvaged(struct flow *f, const struct event *ev)
+{
+	transition_salvage(f, ev);
+	set_outcome(f, ev->state, (enum exit_code)ev->exit_code,
+		    EVENT_HAS(ev, class) ? ev->class : CLASS_NONE);
+	reason(f, EVENT_HAS(ev, evidence) ? ev->evidence : "", "");
+}
+
 void end_failed(struct flow *f, const struct event *ev)
 {
 	enum retry_end why = retry_end_after(f, ev);

@@ -175,6 +175,9 @@ struct flow {
 	bool jit_reported, recompile;
 	int64_t recompiles;
 	bool leaving; /* the driver stops watching; the next driver continues the run */
+	/* Events were lost, and the engine has not been asked yet what is under way: nothing is
+	 * submitted before that. */
+	bool unsettled;
 	enum run_limit limit;
 	struct utc drain_until;
 	/* Forecast by the newest step of the attempt: when the training ends at its pace (ms 0:
@@ -230,6 +233,10 @@ enum effect_kind {
 	EFFECT_VERIFY, /* → cache.verified */
 	EFFECT_WAIT,   /* call flow_effects() again at `until` */
 	EFFECT_DONE,   /* nothing is left to do */
+	EFFECT_SETTLE, /* after a salvage: what runs under this run's name, and what does its
+			  workspace know? → attempt.intended of the newest attempt, if the journal
+			  has none of it; then journal.settled. Nothing is recorded while that
+			  cannot be found out. */
 	EFFECT_KIND_COUNT
 };
 
@@ -263,6 +270,10 @@ void flow_init(struct flow *flow, const struct flow_policy *policy);
 /* Writes the nonce by which a run knows its own claim on the graph key: the same for all drivers
  * of the run, different for every other run. */
 void flow_key_nonce(const struct flow *flow, char ret_nonce[FLOW_ID_MAX]);
+
+/* Writes the nonce that an attempt of this run has, journalled or not. */
+void flow_attempt_nonce(const struct flow *flow, enum phase phase, int64_t attempt,
+			char ret_nonce[FLOW_ID_MAX]);
 
 /* True if this run renews the claim on the graph key: from phase 1 to the verdict on the cache. */
 bool flow_keeps_key(const struct flow *flow);

@@ -108,8 +108,13 @@ static void on_ended_run(struct ledger *l, const struct event *ev)
 
 static void on_intended(struct ledger *l, const struct event *ev)
 {
-	if (is_under_way(l))
+	if (is_under_way(l) && !l->salvaged)
 		return;
+	if (is_under_way(l)) { /* its end is lost */
+		l->billed_ms += l->attempt_held_ms;
+		l->held = false;
+		l->released.ms = 0;
+	}
 	ledger_spend_to(l, l->at, l->stage == STAGE_BACKOFF ? BIN_BACKOFF : BIN_QUEUE);
 	l->stage = STAGE_QUEUE;
 	l->phase = ev->phase;
@@ -369,6 +374,21 @@ static void on_cache(struct ledger *l, const struct event *ev)
 
 /* ---- taking in events -------------------------------------------------------------- */
 
+/* Nobody can say any more what the time since the last good event was spent on. */
+static void on_salvaged(struct ledger *l, const struct event *ev)
+{
+	(void)ev;
+	ledger_spend_to(l, l->at, BIN_UNKNOWN);
+	l->hole_count = 0;
+	l->salvaged = true;
+}
+
+static void on_settled(struct ledger *l, const struct event *ev)
+{
+	(void)ev;
+	l->salvaged = false;
+}
+
 static void on_end_event(struct ledger *l, const struct event *ev)
 {
 	if (ev->kind == EV_JIT_EXCEEDED
@@ -398,6 +418,7 @@ static void (*const handlers[EV_COUNT])(struct ledger *l, const struct event *ev
 	[EV_RETRY_SCHEDULED] = on_retry,      [EV_REQUEST_STOP] = on_end_event,
 	[EV_REQUEST_DRAIN] = on_end_event,    [EV_LIMIT_REACHED] = on_end_event,
 	[EV_JIT_EXCEEDED] = on_end_event,     [EV_RUN_ENDED] = on_ended_run,
+	[EV_JOURNAL_SALVAGED] = on_salvaged,  [EV_JOURNAL_SETTLED] = on_settled,
 };
 
 /* True for an event of another attempt than the current one, which is ignored. */

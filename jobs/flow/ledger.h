@@ -111,7 +111,8 @@ struct ledger {
 	struct utc back_at;         /* newest driver.took_over */
 	struct ledger_hole holes[LEDGER_HOLES_MAX]; /* in the open stretch, in order */
 	int hole_count;
-	bool lost;                   /* the engine does not show the attempt, since unseen_since */
+	bool salvaged; /* events were lost, and it is not settled yet what was under way */
+	bool lost;     /* the engine does not show the attempt, since unseen_since */
 	struct utc unobserved_since; /* nothing was seen of the attempt since; ms 0: it is seen */
 	bool resumed, saved, ending; /* the attempt: from a checkpoint; made one; is to end */
 };

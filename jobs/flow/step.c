@@ -26,6 +26,28 @@ static bool of_phase(const struct flow *f, const struct event *ev)
 	return ev->phase == f->phase;
 }
 
+/* True for an attempt that the journal has lost, and that was found again. */
+static bool is_found_again(const struct flow *f, const struct event *ev, enum phase phase)
+{
+	return f->unsettled && ev->phase == phase && ev->attempt > f->attempts[phase];
+}
+
+static bool is_found_training(const struct flow *f, const struct event *ev)
+{
+	return is_found_again(f, ev, PHASE_TRAIN);
+}
+
+static bool is_found_precompile(const struct flow *f, const struct event *ev)
+{
+	return is_found_again(f, ev, PHASE_PRECOMPILE);
+}
+
+static bool knows_end(const struct flow *f, const struct event *ev)
+{
+	(void)f;
+	return EVENT_HAS(ev, state) && EVENT_HAS(ev, exit_code);
+}
+
 static bool stopping(const struct flow *f, const struct event *ev)
 {
 	return current(f, ev) && f->stop_requested;
@@ -214,6 +236,7 @@ struct rule {
 #define WITH(state) (1U << ATTEMPT_##state)
 #define WORKING     (IN(PRECOMPILE) | IN(TRAIN))
 #define ANYWHERE    (~0U)
+#define BEGUN       (~(IN(NEW) | IN(ENDED)))
 #define ANY         (~0U)
 #define UNDER_WAY   (WITH(SUBMITTED) | WITH(RUNNING) | WITH(LOST))
 #define OPEN        (WITH(INTENDED) | WITH(UNCERTAIN) | UNDER_WAY)
@@ -226,6 +249,19 @@ struct rule {
 static const struct rule rules[] = {
 	{ IN(NEW), ANY, EV_RUN_CREATED, NULL, transition_creation, GO(PLANNED),
 	  "a run begins with the question whether its cache is warm" },
+
+	{ BEGUN, ANY, EV_JOURNAL_SALVAGED, knows_end, end_salvaged, GO(ENDING),
+	  "a run whose end lies behind the damage of its journal has ended" },
+	{ BEGUN, ANY, EV_JOURNAL_SALVAGED, NULL, transition_salvage, STAY,
+	  "after damage nothing is submitted before it is known what is under way" },
+	{ BEGUN, ANY, EV_ATTEMPT_INTENDED, is_found_training, transition_found_again,
+	  FLOW_TRAIN, ATTEMPT_UNCERTAIN,
+	  "a training that the journal has lost is looked for on the engine" },
+	{ BEGUN, ANY, EV_ATTEMPT_INTENDED, is_found_precompile, transition_found_again,
+	  FLOW_PRECOMPILE, ATTEMPT_UNCERTAIN,
+	  "a precompile that the journal has lost is looked for on the engine" },
+	{ BEGUN, ANY, EV_JOURNAL_SETTLED, NULL, transition_settlement, STAY,
+	  "after damage the run goes on once it is known what is under way" },
 
 	{ IN(PLANNED), ANY, EV_CACHE_CHECKED, is_cold, transition_cache, GO(PRECOMPILE),
 	  "a cold cache is filled first" },

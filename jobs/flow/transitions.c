@@ -80,6 +80,36 @@ void transition_intent(struct flow *f, const struct event *ev)
 		f->resumed_from[0] = '\0';
 }
 
+void transition_salvage(struct flow *f, const struct event *ev)
+{
+	(void)ev;
+	f->unsettled = true;
+}
+
+void transition_settlement(struct flow *f, const struct event *ev)
+{
+	(void)ev;
+	f->unsettled = false;
+}
+
+/* Its cache was proved before it was intended, and is looked at again before the next attempt. The
+ * attempts between were under way, too. A run that is ending ends this attempt as well. */
+void transition_found_again(struct flow *f, const struct event *ev)
+{
+	f->phase = ev->phase;
+	f->machines +=
+		ev->attempt - f->attempts[ev->phase] - 1 + (f->attempt_state != ATTEMPT_NONE);
+	transition_intent(f, ev);
+	f->unobserved_since = f->at;
+	f->cache_proved = ev->phase == PHASE_TRAIN && f->policy.compiles;
+	if (ev->phase == PHASE_TRAIN)
+		store_lock_key(f, ev);
+	if (f->state == FLOW_ENDING) {
+		f->stop_requested = true;
+		f->drain_until = f->at;
+	}
+}
+
 void transition_submission(struct flow *f, const struct event *ev)
 {
 	(void)ev;

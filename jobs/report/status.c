@@ -438,6 +438,16 @@ static void on_submitted(struct status *status, const struct event *ev)
 	set_attempt_state(status, ev, "starting");
 }
 
+/* The ends of the attempts before the last one are lost, but the engine runs none of them. */
+static void on_settled(struct status *status, const struct event *ev)
+{
+	size_t count = json_array_size(status->attempts);
+
+	(void)ev;
+	for (size_t i = 0; i + 1 < count; i++)
+		js_put_str(json_array_get(status->attempts, i), "state", "ended");
+}
+
 /* Records why the engine does not run the job yet. */
 static void on_waiting(struct status *status, const struct event *ev)
 {
@@ -480,6 +490,7 @@ static void on_limit(struct status *status, const struct event *ev)
 /* Handler of each event; NULL: ignored. */
 static void (*const changes[EV_COUNT])(struct status *status, const struct event *ev) = {
 	[EV_RUN_CREATED] = on_created,
+	[EV_JOURNAL_SETTLED] = on_settled,
 	[EV_DRIVER_TOOK_OVER] = on_took_over,
 	[EV_DRIVER_LEFT] = on_left,
 	[EV_DRIVER_WAITING] = on_trouble,

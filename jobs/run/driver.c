@@ -98,6 +98,8 @@ static int apply_effect(struct driver *driver, const struct effect *effect, stru
 		return apply_record(driver, effect, err);
 	case EFFECT_CHECK_CACHE:
 		return cache_gate_check(driver, err);
+	case EFFECT_SETTLE:
+		return settle_run(driver, err);
 	case EFFECT_CLAIM_KEY:
 		if (precompile_claim_take(driver, effect, &wait_ms, err) < 0)
 			return -1;

@@ -54,7 +54,10 @@ struct run_facts {
 	bool continuity_known, worker_recorded;
 	struct owed owed;
 	int64_t passed_count,
-		passed_at;    /* checkpoints passed over; time of the newest, UTC in ms */
+		passed_at; /* checkpoints passed over; time of the newest, UTC in ms */
+	/* a stop was requested in the damaged part of the journal, for this reason */
+	bool stop_lost;
+	char lost_stop[256];
 	int64_t silent_until; /* when the silent attempt will be stopped, UTC in ms; 0: not silent
 			       */
 };
@@ -230,6 +233,9 @@ void interrupt_ignore(struct driver *driver);
 /* Journals that the run is to be stopped. Returns true if that is done; else it is retried, or the
  * loop is left. */
 bool interrupt_request_stop(struct driver *driver);
+
+/* settle.c: carries out EFFECT_SETTLE. */
+int settle_run(struct driver *driver, struct err **err);
 
 /* submit.c: carry out EFFECT_SUBMIT and EFFECT_FIND; each records its outcome. If `ret_wait_ms` is
  * set, there was no outcome: the effect is due again after that. */

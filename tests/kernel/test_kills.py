@@ -10,6 +10,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import crash
+import damage
 import inject
 import pytest
 
@@ -33,6 +34,10 @@ class Story:
     def recover(self, run, **options):
         """What a person would say then."""
         return run.resume(**options) if run.is_listed() else run.drive(**options)
+
+    def look(self, run, driver):
+        """At the moment of the kill. What the dead driver said."""
+        return check_readable(run, driver)
 
     def check(self, run, driver):
         """Its events, if all is as it has to be."""
@@ -79,7 +84,43 @@ class Stops(Resumes):
         return crash.check_stopped(run)
 
 
-STORIES = {"run": Runs, "resume": Resumes, "stop": Stops}
+class Salvages(Resumes):
+    """The same, and its journal has a gap: it is damaged until it is whole again, and never
+    anything between. Whoever resumes it without more is refused, or goes on rightly."""
+
+    def begin(self, run):
+        super().begin(run)
+        damage.put(run, damage.seq_of(run.events(), "attempt.intended", "train"), None)
+
+    def start(self, run, prefix):
+        return run.drive("--json", "resume", run.id, "--salvage", prefix=prefix, env=inject.env())
+
+    def look(self, run, driver):
+        states = {line["run"]: line["state"] for line in run.site.stoker("--json", "list").lines if "run" in line}
+        if states.pop(run.id) != "damaged":
+            return check_readable(run, driver)
+        assert "damaged" not in states.values(), f"{states}\n{run.story()}"
+        plain = run.site.stoker("resume", run.id)
+        assert plain.code == 4 and "--salvage" in plain.cure, f"{plain}\n{run.story()}"
+        return driver.rows()
+
+    def recover(self, run, **options):
+        plain = run.resume(**options)
+        if plain.wait() == 4:
+            return run.drive("--json", "resume", run.id, "--salvage", **options)
+        return plain
+
+    def check(self, run, driver):
+        rows = super().check(run, driver)
+        assert len([row for row in rows if row["event"] == "journal.salvaged"]) == 1, run.story()
+        return rows
+
+
+class SalvagesFiles(Salvages):
+    journal = "dir"
+
+
+STORIES = {"run": Runs, "resume": Resumes, "stop": Stops, "salvage": Salvages, "salvage-dir": SalvagesFiles}
 
 
 class Points:
@@ -114,7 +155,7 @@ class Points:
             self.story.begin(run)
             driver = self.story.start(run, inject.kill_at(point))
             driver.process.wait(crash.PATIENCE)
-            said = check_readable(run, driver)
+            said = self.story.look(run, driver)
             recovered = self.story.recover(run)
             check_said(run, said, self.story.check(run, recovered))
             return driver.process.returncode == -9

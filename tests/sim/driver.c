@@ -503,6 +503,7 @@ static void carry_out(struct world *w, int who, struct effect *effect)
 		leave(w, who);
 		w->start_at = NEVER;
 		break;
+	case EFFECT_SETTLE: /* no journal is damaged here */
 	case EFFECT_KIND_COUNT:
 		break;
 	}

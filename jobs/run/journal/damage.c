@@ -17,8 +17,10 @@ int damage_of_event(struct err **err, const char *file, const char *run, int64_t
 		err_set(err, EXIT_REFUSED, "unreadable");
 	err_wrap(err, "event %lld of run %s in '%s' is damaged", (long long)seq, run, file);
 	err_damage(err);
-	return err_hint(err, "restore the file from a copy, or forget the run with 'stoker rm %s'",
-			run);
+	return err_hint(err,
+			"restore the file from a copy, or continue from what is left with 'stoker "
+			"resume %s --salvage', or forget the run with 'stoker rm %s'",
+			run, run);
 }
 
 int damage_of_file(struct err **err, const char *file, const char *what)
@@ -27,7 +29,8 @@ int damage_of_file(struct err **err, const char *file, const char *what)
 	err_damage(err);
 	return err_hint(
 		err,
-		"restore the file from a copy, or keep it and choose another place with --state");
+		"restore the file from a copy, or continue a run from what is left with 'stoker "
+		"resume RUN --salvage', or keep it and choose another place with --state");
 }
 
 static const char *kind_of(mode_t mode)

@@ -8,26 +8,10 @@
 
 #include "jobs/base/fs/fs.h"
 #include "jobs/base/text/text.h"
-#include "jobs/run/journal/chain.h"
+#include "jobs/run/journal/journal_internal.h"
 #include "jobs/run/journal/state_dir.h"
 #include "jobs/store/local_store_dir.h"
 #include "jobs/store/store.h"
-
-/* How far a run was read or written in this process. */
-struct journal_position {
-	char run[JOURNAL_RUN_MAX];
-	struct chain chain;
-	bool whole; /* checked once that nothing follows the end */
-};
-
-struct journal {
-	const struct journal_ops *ops;
-	void *store;
-	char *url, *dir;
-	bool is_remote;
-	struct journal_position at; /* position in the run that was last asked for */
-	json_t *appended;
-};
 
 static const struct journal_ops *const stores[] = { &journal_sqlite, &journal_objects };
 
@@ -130,12 +114,12 @@ static int open_dir(struct journal *journal, const char *url, enum journal_mode 
 	journal->dir = url ? fs_of_user(scheme ? strchr(url, ':') + 1 : url) : default_dir(err);
 	if (!journal->dir || choose_kind(journal, url, scheme, err) < 0)
 		return -1;
-	if (mode == JOURNAL_WRITE && fs_mkdirs(journal->dir, err) < 0) {
+	if (mode != JOURNAL_READ && fs_mkdirs(journal->dir, err) < 0) {
 		if (!(*err)->hint)
 			err_hint(err, "choose another directory with --state");
 		return err_wrap(err, "cannot make the state directory");
 	}
-	if (mode == JOURNAL_WRITE && journal->ops == &journal_sqlite)
+	if (mode != JOURNAL_READ && journal->ops == &journal_sqlite)
 		state_dir_tighten(journal->dir);
 	journal->url = mem_copy(journal->dir);
 	where = journal->ops == &journal_objects ? mem_format("dir:%s", journal->dir)
@@ -155,7 +139,7 @@ static int open_remote(struct journal *journal, const char *url, enum journal_mo
 	journal->url = mem_copy(store_url(store));
 	journal->dir = local_store_dir(store);
 	journal->ops = &journal_objects;
-	if (mode == JOURNAL_WRITE) {
+	if (mode != JOURNAL_READ) {
 		AUTO(auto_free) char *made = NULL;
 
 		if (local_store_dir_make(store, &made, err) < 0)
@@ -291,6 +275,8 @@ int journal_append(struct journal *journal, const char *run, const struct event 
 	if (find_link(journal, run, ev->seq, &chain, err) < 0)
 		return -1;
 	body = chain_seal(&chain, row);
+	if (ev->seq == 1)
+		journal_first_keep(journal, run, body);
 	appended = journal->ops->append(journal->store, run, ev->seq, body, err);
 	if (appended <= 0)
 		return appended;
@@ -433,56 +419,6 @@ int journal_read(struct journal *journal, const char *run, int64_t from, journal
 	at->whole |= !reading.stopped;
 	if (reading.chain.seq > at->chain.seq)
 		at->chain = reading.chain;
-	return 0;
-}
-
-struct salvage {
-	struct journal_reading reading;
-	int64_t last; /* number of the newest event seen */
-	bool failed;  /* fn did */
-};
-
-static enum rows salvage_row(void *arg, int64_t seq, const char *body, size_t len, struct err **err)
-{
-	struct salvage *salvage = arg;
-	AUTO(err_freep) struct err *damage = NULL;
-	json_auto_t *row = NULL;
-	struct event ev;
-	int known, answer;
-
-	salvage->last = seq;
-	if (!body || js_parse(body, len, "it", &row, &damage) < 0)
-		return ROWS_ON;
-	known = event_decode(row, &ev, &damage);
-	if (known < 0)
-		return ROWS_ON;
-	answer = salvage->reading.fn(salvage->reading.arg, known ? &ev : NULL, row, err);
-	salvage->failed = answer < 0;
-	salvage->reading.stopped = answer > 0;
-	return (enum rows)answer;
-}
-
-int journal_salvage(struct journal *journal, const char *run, journal_fn fn, void *arg,
-		    struct err **err)
-{
-	struct salvage salvage = { .reading = { .fn = fn, .arg = arg } };
-	int64_t next = 1;
-	int found = journal->store ? 1 : 0;
-
-	while (found > 0 && !salvage.reading.stopped) {
-		AUTO(err_freep) struct err *damage = NULL;
-
-		if (journal->ops->rows(journal->store, run, next, salvage_row, &salvage, &damage) <
-			    0 &&
-		    salvage.failed) {
-			*err = TAKE(damage);
-			return -1;
-		}
-		err_freep(&damage);
-		if (salvage.last < next)
-			salvage.last = next; /* unreadable */
-		found = journal->ops->next(journal->store, run, salvage.last + 1, &next, &damage);
-	}
 	return 0;
 }
 

@@ -27,6 +27,10 @@ struct journal;
 enum journal_mode {
 	JOURNAL_READ,  /* nothing is created or changed; an absent store reads as empty */
 	JOURNAL_WRITE, /* created if absent (0700) */
+	/* the same; and what cannot be the store of a journal any more (an empty database, no
+	 * database beside folders of runs, no mark) is set aside under another name, unless a run
+	 * in it is being driven (EXIT_BUSY) */
+	JOURNAL_SALVAGE,
 };
 
 /* Opens the journal at `url`: a path, `sqlite:PATH`, `dir:PATH` or `s3://BUCKET/PREFIX`. NULL means
@@ -80,6 +84,22 @@ int journal_read(struct journal *journal, const char *run, int64_t from, journal
 int journal_salvage(struct journal *journal, const char *run, journal_fn fn, void *arg,
 		    struct err **err);
 
+/* Looks for damage of a run. Returns 1 with the number of the last good event (0: none) and the
+ * error that a reader gets; 0 if the journal of the run is whole; -1. */
+int journal_find_damage(struct journal *journal, const char *run, int64_t *ret_good,
+			struct err **ret_damage, struct err **err);
+
+/* True if the copy of a run's first event is there: all else of the run may be lost. */
+bool journal_first_is_kept(struct journal *journal, const char *run);
+
+/* Ends the damage: copies all that lies behind the last good event to `runs/<run>/damaged/` beside
+ * the journal, one file or object for each, named by its number and the begin of its SHA-256; then
+ * replaces it by `ev`, to which its number, the place (url) and the count (put_aside) are added. If
+ * event 1 is lost, it is restored from its copy, EXIT_REFUSED if that is lost too. The caller holds
+ * the lease. Until this returns 0 the run stays damaged, and the call can be repeated. */
+int journal_set_aside(struct journal *journal, const char *run, int64_t good, struct event *ev,
+		      struct err **err);
+
 /* Keeps a snapshot derived from the events of a run up to `seq`, so that it need not be derived
  * again: one a run, the newest. It may be lost at any time, and is not checked here. Returns 1, or
  * 0 if the store keeps no snapshots (keep) or has none of the run (kept). */
@@ -130,6 +150,17 @@ struct journal_ops {
 	char *(*file)(void *store, const char *run, int64_t seq);
 	int (*runs)(void *store, journal_run_fn fn, void *arg, struct err **err);
 	int (*forget)(void *store, const char *run, struct err **err);
+	/* Copies every event behind `good` to the folder damaged/ of the run, and counts them. */
+	int (*put_aside)(void *store, const char *run, int64_t good, int64_t *ret_count,
+			 struct err **err);
+	/* Removes every event behind `good` and appends `body` as the next one; `first`, unless
+	 * NULL, takes the place of event 1. Whatever happens meanwhile, the run is whole only
+	 * afterwards. With `again` the events up to `good` cannot be read where they lie. */
+	int (*restart)(void *store, const char *run, int64_t good, const char *first,
+		       const char *body, bool again, struct err **err);
+	/* Keep, and read, the copy of event 1: 1, 0 if absent, -1. */
+	int (*first_keep)(void *store, const char *run, const char *body, struct err **err);
+	int (*first_kept)(void *store, const char *run, struct sb *ret, struct err **err);
 	/* Called when no event is expected after `last` for a while; may be NULL, may fail. */
 	void (*compact)(void *store, const char *run, int64_t last);
 	/* both set or both NULL */
@@ -141,6 +172,15 @@ struct journal_ops {
 };
 
 extern const struct journal_ops journal_sqlite, journal_objects;
+
+/* In the folder of a run: the copy of its first event, and the folder of what was set aside. */
+#define JOURNAL_FIRST     "created.json"
+#define JOURNAL_ASIDE     "damaged/"
+#define JOURNAL_FIRST_MAX ((size_t)64 << 20)
+
+/* Returns the name of an event that was set aside, in the folder of its run: "damaged/<seq>-<begin
+ * of its SHA-256>.json"; the caller frees it. The same bytes always have the same name. */
+char *journal_aside_name(int64_t seq, const void *bytes, size_t len);
 
 /* The files that show which kind of journal a folder holds. */
 #define JOURNAL_SQLITE_FILE "journal.db"

@@ -8,6 +8,8 @@
  *   runs/<run>/chunks/<seq>.jsonl     CHUNK of those in one object, from seq on; fewer in the
  *                                     newest, where each look is a request
  *   runs/<run>/removed                the run is being removed: missing events are no damage
+ *   runs/<run>/created.json           a copy of event 1, which alone holds the plan
+ *   runs/<run>/damaged/               what a salvage has set aside (journal_dir_salvage.c)
  *
  * `by` tells the writer's own object from an equal one after a write without an answer. Chunks are
  * copies that make reading cheap: the writer of a chunk's last event writes it; a chunk that is
@@ -18,7 +20,6 @@
 #include <string.h>
 
 #include "jobs/base/fs/fs.h"
-#include "jobs/base/hash.h"
 #include "jobs/base/text/text.h"
 #include "jobs/run/journal/journal_dir_internal.h"
 
@@ -58,7 +59,9 @@ static int check_format(struct dir_journal *journal, struct err **err)
 		err_freep(err);
 		damage_of_file(err, store_url(journal->store),
 			       "'" JOURNAL_DIR_MARK "' in it is no mark of a journal");
-		return err_hint(err, "write %s into that file; all journals have the same mark",
+		return err_hint(err,
+				"write %s into that file; all journals have the same mark, and "
+				"'stoker resume RUN --salvage' writes it",
 				MARK);
 	}
 	if (js_int(mark, "v", 0) > FORMAT_VERSION) {
@@ -105,7 +108,19 @@ static int refuse_lost(struct dir_journal *journal, struct err **err)
 			  "(run %s)",
 			  lost.run);
 	damage_of_file(err, store_url(journal->store), what);
-	return err_hint(err, "write %s into that file; all journals have the same mark", MARK);
+	return err_hint(err,
+			"write %s into that file; all journals have the same mark, and 'stoker "
+			"resume RUN --salvage' writes it",
+			MARK);
+}
+
+/* True if something other than a file is in the place of the mark. */
+static bool is_obstructed(const struct dir_journal *journal)
+{
+	const char *root = store_directory(journal->store);
+	AUTO(sb_release) struct sb what = SB_INIT;
+
+	return root && damage_obstacle(root, JOURNAL_DIR_MARK, &what, NULL);
 }
 
 static int dir_open(const char *where, enum journal_mode mode, void **ret, struct err **err)
@@ -117,7 +132,13 @@ static int dir_open(const char *where, enum journal_mode mode, void **ret, struc
 	if (store_open(where, &journal->store, err) < 0)
 		return -1;
 	found = check_format(journal, err);
-	if (found < 0 || (found == 0 && refuse_lost(journal, err) < 0))
+	if (found == 0 && refuse_lost(journal, err) < 0)
+		found = -1;
+	if (found < 0 && mode == JOURNAL_SALVAGE && (*err)->damage && !is_obstructed(journal)) {
+		err_freep(err);
+		found = journal_dir_mend_mark(journal, mark, err) < 0 ? -1 : 1;
+	}
+	if (found < 0)
 		return -1;
 	if (found == 0 && mode == JOURNAL_READ) {
 		*ret = NULL;
@@ -309,20 +330,26 @@ static void dir_compact(void *opened, const char *run, int64_t last)
 		journal_dir_write_chunk(journal, run, last);
 }
 
+void journal_dir_wrap(const char *body, struct sb *ret)
+{
+	char chance[BY_DIGITS + 1];
+
+	hash_random_hex(BY_DIGITS / 2, chance);
+	sb_adds(ret, BY_BEGIN);
+	sb_adds(ret, chance);
+	sb_adds(ret, EVENT_BEGIN);
+	sb_adds(ret, body);
+	sb_adds(ret, "}\n");
+}
+
 static int dir_append(void *opened, const char *run, int64_t seq, const char *body,
 		      struct err **err)
 {
 	struct dir_journal *journal = opened;
 	AUTO(sb_release) struct sb ours = SB_INIT_MAX(EVENT_BYTES_MAX);
-	char chance[BY_DIGITS + 1];
 	int put;
 
-	hash_random_hex(BY_DIGITS / 2, chance);
-	sb_adds(&ours, BY_BEGIN);
-	sb_adds(&ours, chance);
-	sb_adds(&ours, EVENT_BEGIN);
-	sb_adds(&ours, body);
-	sb_adds(&ours, "}\n");
+	journal_dir_wrap(body, &ours);
 	if (ours.truncated)
 		return err_set(err, EXIT_REFUSED, "an event of run %s is too large", run);
 	if (seq == 1 && clear_rest(journal, run, err) < 0)
@@ -408,6 +435,10 @@ const struct journal_ops journal_objects = {
 	.file = journal_dir_file,
 	.runs = dir_runs,
 	.forget = dir_forget,
+	.put_aside = journal_dir_put_aside,
+	.restart = journal_dir_restart,
+	.first_keep = journal_dir_first_keep,
+	.first_kept = journal_dir_first_kept,
 	.compact = dir_compact,
 	.objects = dir_objects,
 };

@@ -1,10 +1,11 @@
 /*
- * Shared by the two parts of the journal on an object store: journal_dir.c (layout and writing) and
- * journal_dir_read.c. Included by these alone.
+ * Shared by the parts of the journal on an object store: journal_dir.c (layout and writing),
+ * journal_dir_read.c and journal_dir_salvage.c. Included by these alone.
  */
 #ifndef STK_RUN_JOURNAL_JOURNAL_DIR_INTERNAL_H
 #define STK_RUN_JOURNAL_JOURNAL_DIR_INTERNAL_H
 
+#include "jobs/base/hash.h"
 #include "jobs/run/journal/begun.h"
 #include "jobs/store/store.h"
 
@@ -46,6 +47,14 @@ bool journal_dir_in_the_way(const struct dir_journal *journal, const char *run, 
 /* Finds the body in a wrapped line (without its newline). Returns false if the line is damaged. */
 bool journal_dir_unwrap(const char *line, size_t len, const char **ret, size_t *ret_len);
 
+/* Appends the line of an event, as stored, with a fresh `by`. */
+void journal_dir_wrap(const char *body, struct sb *ret);
+/* Takes the events behind `good` out of a chunk; removes it if none is left. */
+int journal_dir_cut_chunk(struct dir_journal *journal, const char *run, int64_t first, int64_t good,
+			  struct err **err);
+/* Writes the mark of the journal; what lies in its place is kept beside it. */
+int journal_dir_mend_mark(struct dir_journal *journal, const char *mark, struct err **err);
+
 /* Remembers an event that was just read or written. */
 void journal_dir_remember(struct dir_journal *journal, const char *run, int64_t seq,
 			  const struct sb *text);
@@ -57,5 +66,11 @@ int journal_dir_rows(void *opened, const char *run, int64_t from, journal_row_fn
 		     struct err **err);
 int journal_dir_next(void *opened, const char *run, int64_t from, int64_t *ret, struct err **err);
 char *journal_dir_file(void *opened, const char *run, int64_t seq);
+int journal_dir_put_aside(void *opened, const char *run, int64_t good, int64_t *ret_count,
+			  struct err **err);
+int journal_dir_restart(void *opened, const char *run, int64_t good, const char *first,
+			const char *body, bool again, struct err **err);
+int journal_dir_first_keep(void *opened, const char *run, const char *body, struct err **err);
+int journal_dir_first_kept(void *opened, const char *run, struct sb *ret, struct err **err);
 
 #endif

@@ -182,6 +182,24 @@ static int64_t get_chunk(struct dir_journal *journal, const char *run, int64_t f
 	return seq == first + CHUNK ? CHUNK : 0;
 }
 
+int journal_dir_cut_chunk(struct dir_journal *journal, const char *run, int64_t first, int64_t good,
+			  struct err **err)
+{
+	AUTO(auto_free) char *key = chunk_key(run, first);
+	AUTO(sb_release) struct sb text = SB_INIT_MAX(CHUNK_BYTES_MAX);
+	int64_t count = get_chunk(journal, run, first, &text), rest = good - first + 1;
+	const char *end = text.text;
+
+	if (rest <= 0 || count < rest)
+		return store_delete(journal->store, key, err);
+	for (int64_t i = 0; i < rest; i++)
+		end = (const char *)memchr(end, '\n', (size_t)(text.text + text.len - end)) + 1;
+	text.len = (size_t)(end - text.text);
+	text.text[text.len] = '\0';
+	sb_addf(&text, PART_END, (long long)rest);
+	return store_put(journal->store, key, text.text, text.len, err);
+}
+
 /* True if the event can be served from memory: events do not change, and on a remote store that
  * saves a request. */
 static bool is_remembered(const struct dir_journal *journal, const char *run, int64_t seq)

@@ -10,8 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "jobs/base/fs/fs.h"
 #include "jobs/run/journal/end_mark.h"
 #include "jobs/run/journal/journal_sqlite_internal.h"
+
+/* In the text of that event alone: the quotes of any other text are escaped. */
+#define SALVAGED "\"event\":\"journal.salvaged\""
 
 static int sqlite_append(void *opened, const char *run, int64_t seq, const char *body,
 			 struct err **err)
@@ -49,9 +53,10 @@ static int fail_at(const char *run, int64_t after, struct err **err)
 	damage = (*err)->damage;
 	err_wrap(err, "cannot read the journal of run %s behind event %lld", run, (long long)after);
 	return damage ? err_hint(err,
-				 "restore the file from a copy, or forget the run with 'stoker rm "
+				 "restore the file from a copy, or continue from what is left with "
+				 "'stoker resume %s --salvage', or forget the run with 'stoker rm "
 				 "%s'",
-				 run)
+				 run, run)
 		      : -1;
 }
 
@@ -83,15 +88,34 @@ static enum rows read_rows(struct sqlite_store *store, const char *run, int64_t 
 static int fail_cut(const struct sqlite_store *store, const char *run, int64_t seq, int64_t end,
 		    struct err **err)
 {
-	AUTO(auto_free) char *mark = end_mark_path(store->dir, run);
-
 	err_set(err, EXIT_REFUSED, "missing, like all later events, although %lld were written",
 		(long long)end);
 	damage_of_event(err, store->path, run, seq + 1);
 	return err_hint(err,
-			"restore the file and its '-wal' from a copy, or forget the run with "
-			"'stoker rm %s', or remove '%s' to continue with the remaining events",
-			run, mark);
+			"restore the file and its '-wal' from a copy, or continue from what is "
+			"left with 'stoker resume %s --salvage', or forget the run with 'stoker "
+			"rm %s'",
+			run, run);
+}
+
+/* True if the run ends with journal.salvaged: the mark of its end may then be of before that.
+ * Whoever goes on from there asks engine and workspace in any case, so nothing depends on the mark.
+ */
+static bool ends_salvaged(struct sqlite_store *store, const char *run, int64_t seq)
+{
+	static const char sql[] = "SELECT body FROM event WHERE run=?1 AND seq=?2";
+	AUTO(err_freep) struct err *ignored = NULL;
+	sqlite3_stmt *stmt = journal_sqlite_prepare(store, sql, run, "read", &ignored);
+	const char *body = NULL;
+	bool found;
+
+	if (stmt)
+		sqlite3_bind_int64(stmt, 2, seq);
+	if (stmt && journal_sqlite_step(store, stmt, "read", &ignored) > 0)
+		body = (const char *)sqlite3_column_text(stmt, 0);
+	found = body && strstr(body, SALVAGED);
+	sqlite3_finalize(stmt);
+	return found;
 }
 
 static int sqlite_rows(void *opened, const char *run, int64_t from, journal_row_fn fn, void *arg,
@@ -110,6 +134,8 @@ static int sqlite_rows(void *opened, const char *run, int64_t from, journal_row_
 		if (answer != ROWS_ON || (store->is_copy && from > 1))
 			break;
 		end = end_mark_read(store->dir, run);
+		if (end > seq && seq == before && ends_salvaged(store, run, seq))
+			break;
 		if (end > seq && seq == before)
 			return fail_cut(store, run, seq, end, err);
 	} while (end > seq);
@@ -243,6 +269,24 @@ static int sqlite_forget(void *opened, const char *run, struct err **err)
 	return journal_sqlite_set_aside(store, run, err);
 }
 
+static int sqlite_first_keep(void *opened, const char *run, const char *body, struct err **err)
+{
+	const struct sqlite_store *store = opened;
+	AUTO(auto_free) char *path = mem_format("%s/runs/%s/" JOURNAL_FIRST, store->dir, run);
+
+	return fs_write_atomic(path, body, strlen(body), 0600, err);
+}
+
+static int sqlite_first_kept(void *opened, const char *run, struct sb *ret, struct err **err)
+{
+	const struct sqlite_store *store = opened;
+	AUTO(auto_free) char *path = mem_format("%s/runs/%s/" JOURNAL_FIRST, store->dir, run);
+
+	if (!fs_exists(path))
+		return 0;
+	return fs_read(path, JOURNAL_FIRST_MAX, ret, err) < 0 ? -1 : 1;
+}
+
 const struct journal_ops journal_sqlite = {
 	.scheme = "sqlite",
 	.open = journal_sqlite_open,
@@ -253,6 +297,10 @@ const struct journal_ops journal_sqlite = {
 	.file = sqlite_file,
 	.runs = sqlite_runs,
 	.forget = sqlite_forget,
+	.put_aside = journal_sqlite_put_aside,
+	.restart = journal_sqlite_restart,
+	.first_keep = sqlite_first_keep,
+	.first_kept = sqlite_first_kept,
 	.keep = sqlite_keep,
 	.kept = sqlite_kept,
 };

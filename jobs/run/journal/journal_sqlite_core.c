@@ -39,8 +39,9 @@ int journal_sqlite_fail(struct err **err, struct sqlite_store *store, const char
 	case SQLITE_CORRUPT:
 	case SQLITE_NOTADB:
 		err_damage(err);
-		return err_hint(err, "restore the damaged file from a copy, or keep it and choose "
-				     "another folder with --state");
+		return err_hint(err, "restore the damaged file from a copy, or continue a run from "
+				     "what is left with 'stoker resume RUN --salvage', or keep it "
+				     "and choose another folder with --state");
 	default:
 		return -1;
 	}

@@ -23,6 +23,8 @@ struct sqlite_store {
 	/* A connection that met a disk error may go on failing from cached state: the next call
 	 * opens a new one. */
 	bool sick;
+	bool renewed;       /* made anew beside folders of runs, on request */
+	bool pages_damaged; /* not every row could be read */
 	bool is_copy; /* or the file opened as immutable: writes of other processes are not seen */
 	sqlite3_stmt *append;
 	char *dir, *path;
@@ -79,5 +81,18 @@ int journal_sqlite_heal(struct sqlite_store *store, struct err **err);
  * another name. If a run cannot be read to its end, its first missing event is inserted as an empty
  * one, so that it stays damaged. */
 int journal_sqlite_set_aside(struct sqlite_store *store, const char *run, struct err **err);
+
+/* As journal_ops.put_aside and .restart. With damaged pages the run's good events go into the new
+ * table, too. */
+int journal_sqlite_put_aside(void *opened, const char *run, int64_t good, int64_t *ret_count,
+			     struct err **err);
+int journal_sqlite_restart(void *opened, const char *run, int64_t good, const char *first,
+			   const char *body, bool again, struct err **err);
+
+/* For a file that is no database any more: gives it and its log the first free name
+ * "journal.db.damaged-<n>", under a lock of the folder. `lost` says whether it still is one.
+ * EXIT_BUSY while a run of the folder is driven. Returns 1 if it was renamed, 0 if not, -1. */
+int journal_sqlite_move_aside(struct sqlite_store *store, bool (*lost)(struct sqlite_store *store),
+			      struct err **err);
 
 #endif

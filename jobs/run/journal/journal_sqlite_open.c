@@ -83,7 +83,7 @@ static int refuse_lost(const struct sqlite_store *store, const char *what, struc
 	why = mem_format("the file is %s, although folders of %zu run%s lie beside it (%s)", what,
 			 count, count > 1 ? "s" : "", names.text);
 	damage_of_file(err, store->path, why);
-	return err_hint(err, "restore the file from a copy, or choose another place with --state");
+	return -1;
 }
 
 /* An existing database is not written to: a driver that was stopped in the middle of a write must
@@ -109,7 +109,7 @@ static int set_up(struct sqlite_store *store, struct err **err)
 		return -1;
 	if (is_begun(store))
 		return 0;
-	if (refuse_lost(store, "without events", err) < 0)
+	if (!store->renewed && refuse_lost(store, "without events", err) < 0)
 		return -1;
 	if (sqlite3_exec(store->db,
 			 "BEGIN IMMEDIATE;" SQLITE_EVENT_TABLE ";"
@@ -337,13 +337,48 @@ int journal_sqlite_heal(struct sqlite_store *store, struct err **err)
 	return 0;
 }
 
+/* True if it cannot be opened for what it holds, or for what it lacks. */
+static bool is_lost(struct sqlite_store *store)
+{
+	AUTO(err_freep) struct err *why = NULL;
+
+	if (check_file(store, &why) >= 0 && connect_to_write(store, &why) == 0)
+		return false;
+	sqlite3_close(TAKE(store->db));
+	return why->damage;
+}
+
+static int open_to_salvage(struct sqlite_store *store, struct err **err)
+{
+	store->writes = true;
+	if (access(store->dir, W_OK | X_OK) < 0)
+		return fs_error(err, errno, "cannot write to the state directory '%s'", store->dir);
+	if (check_side_files(store, err) < 0)
+		return -1;
+	if (check_file(store, err) >= 0 && connect_to_write(store, err) == 0)
+		return 0;
+	sqlite3_close(TAKE(store->db));
+	if (!(*err)->damage)
+		return -1;
+	err_freep(err);
+	if (journal_sqlite_move_aside(store, is_lost, err) < 0)
+		return -1;
+	if (store->db)
+		return 0;
+	store->renewed = true;
+	return connect_to_write(store, err);
+}
+
 int journal_sqlite_open(const char *dir, enum journal_mode mode, void **ret, struct err **err)
 {
 	AUTO(journal_sqlite_autoclose) struct sqlite_store *store = mem_zero(1, sizeof *store);
 
 	store->dir = mem_copy(dir);
 	store->path = fs_join(dir, JOURNAL_SQLITE_FILE);
-	if (mode == JOURNAL_READ) {
+	if (mode == JOURNAL_SALVAGE) {
+		if (open_to_salvage(store, err) < 0)
+			return -1;
+	} else if (mode == JOURNAL_READ) {
 		if (open_for_reading(&store, err) < 0)
 			return -1;
 	} else {

@@ -78,6 +78,10 @@ bool lease_is_mine(const struct lease *lease);
 /* Milliseconds until lease_keep has to be called again; -1 if no renewal is needed. */
 int64_t lease_due(const struct lease *lease);
 
+/* Returns the id of a run in the state directory whose lock is held, NULL if there is none; the
+ * caller frees it. */
+char *lease_find_lock(const char *state_dir);
+
 /* Removes the lease itself, as the last trace of a forgotten run. */
 int lease_remove(struct lease *lease, struct err **err);
 

@@ -15,7 +15,7 @@
 #include "jobs/run/notify_queue.h"
 
 #define KEEP_EVERY 1000 /* events between two snapshots */
-#define FORM       6    /* version of struct replay_kept */
+#define FORM       7    /* version of struct replay_kept */
 
 struct replay_kept {
 	int64_t form;
@@ -87,6 +87,13 @@ void replay_apply(struct driver *driver, const struct event *ev)
 		driver->facts.silent_until = ev->until;
 	else if (ev->kind == EV_ATTEMPT_WENT_ON || ev->kind == EV_ATTEMPT_INTENDED)
 		driver->facts.silent_until = 0;
+	if (ev->kind == EV_JOURNAL_SALVAGED && EVENT_HAS(ev, requested)) {
+		driver->facts.stop_lost = true;
+		snprintf(driver->facts.lost_stop, sizeof driver->facts.lost_stop, "%s",
+			 ev->requested);
+	} else if (ev->kind == EV_JOURNAL_SETTLED) {
+		driver->facts.stop_lost = false;
+	}
 	notify_queue_apply(driver, ev);
 	update_owed(driver, ev);
 	driver->seq_at = clock_mono_now();

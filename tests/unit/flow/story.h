@@ -150,6 +150,9 @@ static inline void story_effect(const struct effect *w, char *text, size_t size)
 	case EFFECT_DONE:
 		snprintf(text, size, "done");
 		break;
+	case EFFECT_SETTLE:
+		snprintf(text, size, "settle");
+		break;
 	case EFFECT_KIND_COUNT:
 		break;
 	}

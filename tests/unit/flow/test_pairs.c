@@ -65,9 +65,11 @@ static const struct pair meant[] = {
 
 static bool is_meant(enum flow_state state, enum attempt_state attempt, enum event_kind kind)
 {
-	/* A new driver may come at any time. */
+	/* A new driver may come at any time, and so may a salvage before the end. */
 	if (kind == EV_DRIVER_TOOK_OVER)
 		return true;
+	if (kind == EV_JOURNAL_SALVAGED || kind == EV_JOURNAL_SETTLED)
+		return state != FLOW_NEW && state != FLOW_ENDED;
 	for (size_t i = 0; i < sizeof meant / sizeof meant[0]; i++)
 		if (strcmp(meant[i].state, flow_state_names[state]) == 0 &&
 		    strcmp(meant[i].event, event_rows[kind].name) == 0)

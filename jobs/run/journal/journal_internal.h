@@ -1,0 +1,31 @@
+/*
+ * Shared by the two parts of the journal over its stores: journal.c, and journal_salvage.c (what is
+ * left of a damaged run). Included by these alone.
+ */
+#ifndef STK_RUN_JOURNAL_JOURNAL_INTERNAL_H
+#define STK_RUN_JOURNAL_JOURNAL_INTERNAL_H
+
+#include "jobs/run/journal/chain.h"
+#include "jobs/run/journal/journal.h"
+
+/* How far a run was read or written in this process. */
+struct journal_position {
+	char run[JOURNAL_RUN_MAX];
+	struct chain chain;
+	bool whole; /* checked once that nothing follows the end */
+};
+
+struct journal {
+	const struct journal_ops *ops;
+	void *store;
+	char *url, *dir;
+	bool is_remote;
+	struct journal_position at; /* position in the run that was last asked for */
+	json_t *appended;
+};
+
+/* Keeps a copy of a run's first event, which alone holds its plan, before it is appended. Without
+ * the copy a run that loses the event cannot be salvaged, so a failure is ignored. */
+void journal_first_keep(struct journal *journal, const char *run, const char *body);
+
+#endif
