@@ -7,9 +7,11 @@
 #include <sys/stat.h>
 
 #include "jobs/base/fs/fs.h"
+#include "jobs/base/hash.h"
 #include "jobs/base/text/text.h"
 
-#define NAMED_MAX 3
+#define NAMED_MAX   3
+#define NAME_DIGITS 12 /* of the SHA-256 of what was set aside */
 
 int damage_of_event(struct err **err, const char *file, const char *run, int64_t seq)
 {
@@ -89,6 +91,14 @@ int damage_refuse_obstacle(const char *root, const char *key, const char *of, st
 	err_set(err, EXIT_REFUSED, "cannot read %s: %s", of, what.text);
 	err_damage(err);
 	return err_hint(err, "move '%s' away", path.text);
+}
+
+char *damage_aside_name(int64_t seq, const void *bytes, size_t len)
+{
+	char sum[SHA256_HEX];
+
+	hash_sha256_hex(bytes, len, sum);
+	return mem_format(DAMAGE_ASIDE "%012lld-%.*s.json", (long long)seq, NAME_DIGITS, sum);
 }
 
 void damage_each_run(const char *dir, const char *trace, damage_run_fn fn, void *arg)

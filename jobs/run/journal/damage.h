@@ -28,6 +28,12 @@ bool damage_obstacle(const char *root, const char *key, struct sb *ret, struct s
  * should be there ("the lease of run one"). */
 int damage_refuse_obstacle(const char *root, const char *key, const char *of, struct err **err);
 
+/* In the folder of a run: what was set aside of it. */
+#define DAMAGE_ASIDE "damaged/"
+/* Returns the name of an event that was set aside, in the folder of its run: "damaged/<seq>-<begin
+ * of its SHA-256>.json"; the caller frees it. The same bytes always have the same name. */
+char *damage_aside_name(int64_t seq, const void *bytes, size_t len);
+
 /* Calls `fn` for each run with a file `trace` in its folder beneath `dir`/runs. */
 typedef void (*damage_run_fn)(void *arg, const char *run);
 void damage_each_run(const char *dir, const char *trace, damage_run_fn fn, void *arg);

@@ -264,6 +264,15 @@ static int find_link(struct journal *journal, const char *run, int64_t seq, stru
 	return ret->seq == seq - 1 ? 0 : fail_missing(journal, run, seq - 1, seq, err);
 }
 
+/* Keeps a copy of a run's first event, which alone holds its plan, before it is appended. Without
+ * the copy a run that loses the event cannot be salvaged, so a failure is ignored. */
+static void keep_first(struct journal *journal, const char *run, const char *body)
+{
+	AUTO(err_freep) struct err *ignored = NULL;
+
+	(void)!journal->ops->first_keep(journal->store, run, body, &ignored);
+}
+
 int journal_append(struct journal *journal, const char *run, const struct event *ev,
 		   struct err **err)
 {
@@ -276,7 +285,7 @@ int journal_append(struct journal *journal, const char *run, const struct event 
 		return -1;
 	body = chain_seal(&chain, row);
 	if (ev->seq == 1)
-		journal_first_keep(journal, run, body);
+		keep_first(journal, run, body);
 	appended = journal->ops->append(journal->store, run, ev->seq, body, err);
 	if (appended <= 0)
 		return appended;

@@ -173,14 +173,9 @@ struct journal_ops {
 
 extern const struct journal_ops journal_sqlite, journal_objects;
 
-/* In the folder of a run: the copy of its first event, and the folder of what was set aside. */
+/* The copy of a run's first event, in its folder. */
 #define JOURNAL_FIRST     "created.json"
-#define JOURNAL_ASIDE     "damaged/"
 #define JOURNAL_FIRST_MAX ((size_t)64 << 20)
-
-/* Returns the name of an event that was set aside, in the folder of its run: "damaged/<seq>-<begin
- * of its SHA-256>.json"; the caller frees it. The same bytes always have the same name. */
-char *journal_aside_name(int64_t seq, const void *bytes, size_t len);
 
 /* The files that show which kind of journal a folder holds. */
 #define JOURNAL_SQLITE_FILE "journal.db"

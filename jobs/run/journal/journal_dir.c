@@ -330,18 +330,6 @@ static void dir_compact(void *opened, const char *run, int64_t last)
 		journal_dir_write_chunk(journal, run, last);
 }
 
-void journal_dir_wrap(const char *body, struct sb *ret)
-{
-	char chance[BY_DIGITS + 1];
-
-	hash_random_hex(BY_DIGITS / 2, chance);
-	sb_adds(ret, BY_BEGIN);
-	sb_adds(ret, chance);
-	sb_adds(ret, EVENT_BEGIN);
-	sb_adds(ret, body);
-	sb_adds(ret, "}\n");
-}
-
 static int dir_append(void *opened, const char *run, int64_t seq, const char *body,
 		      struct err **err)
 {

@@ -41,6 +41,18 @@ bool journal_dir_unwrap(const char *line, size_t len, const char **ret, size_t *
 	return true;
 }
 
+void journal_dir_wrap(const char *body, struct sb *ret)
+{
+	char chance[BY_DIGITS + 1];
+
+	hash_random_hex(BY_DIGITS / 2, chance);
+	sb_adds(ret, BY_BEGIN);
+	sb_adds(ret, chance);
+	sb_adds(ret, EVENT_BEGIN);
+	sb_adds(ret, body);
+	sb_adds(ret, "}\n");
+}
+
 int journal_dir_get_event(struct dir_journal *journal, const char *run, int64_t seq,
 			  struct sb *text, char *tag, struct err **err)
 {

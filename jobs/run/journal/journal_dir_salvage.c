@@ -54,7 +54,7 @@ static int keep_aside(struct dir_journal *journal, const char *run, int64_t seq,
 		      const struct sb *text, struct err **err)
 {
 	const char *bytes = text->text ? text->text : "";
-	AUTO(auto_free) char *name = journal_aside_name(seq, bytes, text->len);
+	AUTO(auto_free) char *name = damage_aside_name(seq, bytes, text->len);
 	AUTO(auto_free) char *key = mem_format("runs/%s/%s", run, name);
 
 	return store_put_if_absent(journal->store, key, bytes, text->len, err) < 0 ? -1 : 0;
@@ -76,7 +76,7 @@ static int move_obstacle(struct dir_journal *journal, const char *run, int64_t s
 		return 0;
 	if (strcmp(path.text, at) != 0) /* a folder above it: no event is there */
 		return damage_refuse_obstacle(root, key, "the events", err);
-	to = mem_format("%s/runs/%s/" JOURNAL_ASIDE "%012lld-obstacle", root, run, (long long)seq);
+	to = mem_format("%s/runs/%s/" DAMAGE_ASIDE "%012lld-obstacle", root, run, (long long)seq);
 	folder = fs_dirname(to);
 	if (fs_mkdirs(folder, err) < 0)
 		return -1;

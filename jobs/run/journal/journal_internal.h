@@ -24,8 +24,4 @@ struct journal {
 	json_t *appended;
 };
 
-/* Keeps a copy of a run's first event, which alone holds its plan, before it is appended. Without
- * the copy a run that loses the event cannot be salvaged, so a failure is ignored. */
-void journal_first_keep(struct journal *journal, const char *run, const char *body);
-
 #endif

@@ -1,10 +1,7 @@
 /* Damaged runs: what is left of one is read, and what is damaged is set aside. See journal.h. */
 #include <string.h>
 
-#include "jobs/base/hash.h"
 #include "jobs/run/journal/journal_internal.h"
-
-#define NAME_DIGITS 12 /* of the SHA-256 of what was set aside */
 
 /* ---- what is left ---- */
 
@@ -61,13 +58,6 @@ int journal_salvage(struct journal *journal, const char *run, journal_fn fn, voi
 }
 
 /* ---- the copy of event 1 ---- */
-
-void journal_first_keep(struct journal *journal, const char *run, const char *body)
-{
-	AUTO(err_freep) struct err *ignored = NULL;
-
-	(void)!journal->ops->first_keep(journal->store, run, body, &ignored);
-}
 
 bool journal_first_is_kept(struct journal *journal, const char *run)
 {
@@ -158,19 +148,11 @@ int journal_find_damage(struct journal *journal, const char *run, int64_t *ret_g
 	return 1;
 }
 
-char *journal_aside_name(int64_t seq, const void *bytes, size_t len)
-{
-	char sum[SHA256_HEX];
-
-	hash_sha256_hex(bytes, len, sum);
-	return mem_format(JOURNAL_ASIDE "%012lld-%.*s.json", (long long)seq, NAME_DIGITS, sum);
-}
-
 static char *aside_place(const struct journal *journal, const char *run)
 {
 	const char *root = journal_is_remote(journal) ? journal->url : journal->dir;
 
-	return mem_format("%s/runs/%s/" JOURNAL_ASIDE, root, run);
+	return mem_format("%s/runs/%s/" DAMAGE_ASIDE, root, run);
 }
 
 static enum rows take_position(void *arg, int64_t seq, const char *body, size_t len,

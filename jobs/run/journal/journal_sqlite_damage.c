@@ -109,7 +109,7 @@ int journal_sqlite_set_aside(struct sqlite_store *store, const char *run, struct
 static int keep_aside(const struct sqlite_store *store, const char *run, int64_t seq,
 		      const char *body, size_t len, struct err **err)
 {
-	AUTO(auto_free) char *name = journal_aside_name(seq, body, len);
+	AUTO(auto_free) char *name = damage_aside_name(seq, body, len);
 	AUTO(auto_free) char *path = mem_format("%s/runs/%s/%s", store->dir, run, name);
 	AUTO(auto_free) char *folder = fs_dirname(path);
 

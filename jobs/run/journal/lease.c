@@ -143,33 +143,6 @@ static int lock_check(struct lease *lease, const char *state_dir, struct err **e
 	return lock.l_type == F_UNLCK;
 }
 
-struct lease_search {
-	const char *state_dir;
-	char *held;
-};
-
-static void note_held(void *arg, const char *run)
-{
-	struct lease_search *search = arg;
-	AUTO(auto_free)
-	char *path = mem_format("%s/runs/%s/" LEASE_LOCK, search->state_dir, run);
-	AUTO(auto_close)
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
-	struct flock lock = whole_file();
-
-	if (!search->held && fd >= 0 && fcntl(fd, F_OFD_GETLK, &lock) == 0 &&
-	    lock.l_type != F_UNLCK)
-		search->held = mem_copy(run);
-}
-
-char *lease_find_lock(const char *state_dir)
-{
-	struct lease_search search = { state_dir, NULL };
-
-	damage_each_run(state_dir, LEASE_LOCK, note_held, &search);
-	return search.held;
-}
-
 int lease_check(struct journal *journal, const char *run, const struct lease_rules *rules,
 		struct lease **lease, struct err **err)
 {

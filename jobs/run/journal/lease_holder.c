@@ -1,4 +1,6 @@
 /* The holder of a lease, of either kind: who it is, and whether it is this process. See lease.h. */
+#include <fcntl.h>
+
 #include "jobs/base/fs/fs.h"
 #include "jobs/run/journal/lease_internal.h"
 
@@ -37,4 +39,31 @@ bool lease_is_mine(const struct lease *lease)
 {
 	return lease->held &&
 	       (!lease->store || clock_mono_now().ms - lease->since.ms < own_limit(lease));
+}
+
+struct lease_search {
+	const char *state_dir;
+	char *held;
+};
+
+static void note_held(void *arg, const char *run)
+{
+	struct lease_search *search = arg;
+	AUTO(auto_free)
+	char *path = mem_format("%s/runs/%s/" LEASE_LOCK, search->state_dir, run);
+	AUTO(auto_close)
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+
+	if (!search->held && fd >= 0 && fcntl(fd, F_OFD_GETLK, &lock) == 0 &&
+	    lock.l_type != F_UNLCK)
+		search->held = mem_copy(run);
+}
+
+char *lease_find_lock(const char *state_dir)
+{
+	struct lease_search search = { state_dir, NULL };
+
+	damage_each_run(state_dir, LEASE_LOCK, note_held, &search);
+	return search.held;
 }
