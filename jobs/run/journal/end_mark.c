@@ -13,7 +13,7 @@
 #define MARK_FORM "%012lld %.16s\n"
 #define MARK_MAX  64
 
-char *end_mark_path(const char *state_dir, const char *run)
+static char *end_mark_path(const char *state_dir, const char *run)
 {
 	return mem_format("%s/runs/%s/journal.end", state_dir, run);
 }

@@ -22,7 +22,4 @@ void end_mark_write(const char *state_dir, const char *run, int64_t seq);
 
 int end_mark_remove(const char *state_dir, const char *run, struct err **err);
 
-/* Returns "STATE/runs/RUN/journal.end"; the caller frees it. */
-char *end_mark_path(const char *state_dir, const char *run);
-
 #endif

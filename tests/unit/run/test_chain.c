@@ -140,7 +140,7 @@ static void the_mark_says_how_far_and_nothing_if_it_is_not_whole(void **state)
 	(void)state;
 	assert_non_null(mkdtemp(dir));
 	folder = mem_format("%s/runs/r", dir);
-	path = end_mark_path(dir, "r");
+	path = mem_format("%s/runs/r/journal.end", dir);
 	end_mark_write(dir, "r", 1); /* there is no folder: it goes without */
 	assert_int_equal(end_mark_read(dir, "r"), 0);
 	assert_int_equal(fs_mkdirs(folder, &err), 0);
