@@ -7,6 +7,7 @@
 
 #include "aws/credentials/settings.h"
 #include "aws/request.h"
+#include "jobs/base/process/cancel.h"
 
 int aws_open_keyless(struct aws **ret, struct err **err)
 {
@@ -94,7 +95,7 @@ void aws_turn(struct aws *aws, int64_t wait_ms)
 		if (http_pending(aws->http))
 			http_turn(aws->http, left > 0 ? left : 0);
 		else if (left > 0)
-			poll(NULL, 0, (int)left);
+			cancel_pause_briefly(left);
 		if (aws->finished != finished || clock_mono_now().ms >= end_ms)
 			return;
 	}
@@ -102,11 +103,11 @@ void aws_turn(struct aws *aws, int64_t wait_ms)
 
 int aws_wait_turn(struct aws *aws, struct err **err)
 {
-	if (aws_cancel_is_due())
+	if (cancel_is_due())
 		return err_set(
 			err, EXIT_UNREACHABLE,
 			"gave up waiting for an answer, because the process is about to end");
-	aws_turn(aws, aws_cancel_poll_ms());
+	aws_turn(aws, CANCEL_LOOK_MS);
 	return 0;
 }
 

@@ -114,17 +114,12 @@ int aws_perform(struct aws *aws, const struct aws_call *call, struct aws_reply *
 		struct err **err);
 void aws_reply_release(struct aws_reply *reply); /* for AUTO() */
 
-/* Installs `fn` (NULL: none), which is asked several times a second whether this process should
- * stop waiting, for example because of a pending signal. Once it says so, running waits soon end
- * early, and new waits at once, until it says no or is replaced; they fail with EXIT_UNREACHABLE,
- * effect unknown. Applies to aws_perform(), aws_wait_turn() and the functions of s3.h that wait.
- * Does not apply to http_perform(), which has limits of its own, nor to callers that use
- * aws_turn() themselves, such as a transfer of many files at once. */
-void aws_cancel_when(bool (*fn)(void *arg), void *arg);
-/* Limits all waits together to `ms` from now on; 0 removes the limit. */
-void aws_cancel_after(int64_t ms);
-/* True if waiting should stop; asks `fn`. */
-bool aws_cancel_is_due(void);
+/* Once this process is asked to stop waiting (cancel.h), running waits soon end early, and new
+ * waits at once, until it is asked no more; they fail with EXIT_UNREACHABLE, effect unknown.
+ * Applies to aws_perform(), aws_wait_turn() and the functions of s3.h that wait. Does not apply to
+ * http_perform(), which has limits of its own, nor to callers that use aws_turn() themselves, such
+ * as a transfer of many files at once. */
+
 /* Set at the start of a process that prefers to go on without an answer: a host that does not
  * answer within AWS_BRIEF_MS is not asked again, a throttled or failing request is attempted at
  * most AWS_BRIEF_ATTEMPTS times, and credentials that could not be had are not asked for again. */
@@ -135,7 +130,6 @@ void aws_brief(bool is_brief);
 bool aws_is_brief(void);
 /* Runs one turn of the caller's own wait, a second at most. Returns -1 if waiting should stop;
  * nothing was done then. */
-#define AWS_CANCEL_POLL_MS 200
 int aws_wait_turn(struct aws *aws, struct err **err);
 
 /* Appends to `ret` a URL with which anybody can GET the S3 object for `seconds`. */

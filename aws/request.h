@@ -100,9 +100,4 @@ const char *attempt_bucket_region(const struct aws *aws, const char *bucket);
 void brief_add_unreachable(const char *host, const char *why);
 int brief_check(const char *host, struct err **err); /* -1: the host was unreachable a moment ago */
 
-/* --- cancel.c --- */
-
-/* Returns how long one turn of a wait may last. */
-int64_t aws_cancel_poll_ms(void);
-
 #endif

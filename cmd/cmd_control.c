@@ -1,5 +1,4 @@
 /* attach, resume, stop: control of an existing run. */
-#include <poll.h>
 #include <signal.h>
 #include <string.h>
 
@@ -10,6 +9,7 @@
 #include "cmd/follow/run_view.h"
 #include "cmd/screen/live.h"
 #include "cmd/screen/out.h"
+#include "jobs/base/process/cancel.h"
 #include "jobs/base/text/text.h"
 #include "jobs/run/beside.h"
 #include "jobs/run/journal/lease.h"
@@ -206,10 +206,9 @@ static int open_patiently(const struct args *args, struct journal **ret, char ru
 {
 	for (int i = 0; cmd_run_open(args, JOURNAL_WRITE, ret, run, err) < 0; i++) {
 		journal_freep(ret);
-		if (i >= OPEN_TRIES || !err_passes(*err))
+		if (i >= OPEN_TRIES || !err_passes(*err) || !cancel_pause(OPEN_MS << i))
 			return -1;
 		err_freep(err);
-		poll(NULL, 0, OPEN_MS << i);
 	}
 	return 0;
 }

@@ -42,7 +42,7 @@ char *image_pinned(const char *reference, const char *digest);
 
 /* Finds the digest: the one in the reference, or the registry's answer. EXIT_REFUSED if the
  * reference is malformed, the image is absent, or the caller may not see it; EXIT_UNREACHABLE if
- * no usable answer came within about `timeout_ms`. Waits as aws_perform() does (aws_cancel_when).
+ * no usable answer came within about `timeout_ms`. Waits as aws_perform() does (cancel_when).
  */
 int image_resolve(const char *reference, int64_t timeout_ms, char ret[IMAGE_DIGEST],
 		  struct err **err);

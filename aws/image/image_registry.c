@@ -12,6 +12,7 @@
 #include "aws/credentials/settings.h"
 #include "aws/http/http.h"
 #include "aws/image/image_internal.h"
+#include "jobs/base/process/cancel.h"
 #include "jobs/base/text/js.h"
 #include "jobs/base/text/text.h"
 
@@ -93,7 +94,7 @@ static void get(const struct lookup *lookup, const char *method, const char *url
 	int64_t left = lookup->until.ms - clock_mono_now().ms;
 
 	request.connect_ms = request.silent_ms = request.total_ms = left > 1 ? left : 1;
-	http_perform(lookup->http, &request, aws_cancel_is_due, ret);
+	http_perform(lookup->http, &request, cancel_is_due, ret);
 }
 
 /* ---- anonymous token ---------------------------------------------------------------- */

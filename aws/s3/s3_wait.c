@@ -4,6 +4,7 @@
 #include <time.h>
 
 #include "aws/s3/s3_request.h"
+#include "jobs/base/process/cancel.h"
 
 /* Conflicts end when the other writer does: retried for a quarter of a minute. */
 #define CONFLICTS_MAX   10
@@ -175,14 +176,12 @@ static void pause_doubled(int doublings)
 {
 	int64_t ms = CONFLICT_MS;
 	uint16_t chance;
-	struct timespec pause;
 
 	while (doublings-- > 0 && ms < CONFLICT_MS_MAX)
 		ms *= 2;
 	hash_random_bytes(&chance, sizeof chance);
 	ms = ms / 2 + ms * chance / (2 * UINT16_MAX);
-	pause = (struct timespec){ ms / 1000, ms % 1000 * 1000000 };
-	nanosleep(&pause, NULL);
+	(void)cancel_pause(ms);
 }
 
 static int write_object(struct aws *aws, const struct s3_place *place, const struct s3_body *what,
@@ -198,7 +197,7 @@ static int write_object(struct aws *aws, const struct s3_place *place, const str
 		struct s3_operation *op;
 		enum s3_result result;
 
-		if (attempt > 0 && !aws_cancel_is_due())
+		if (attempt > 0)
 			pause_doubled(attempt - 1);
 		body.again = attempt > 0;
 		op = start(aws, place, &body, on_end, &wait, err);

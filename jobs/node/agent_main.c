@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "jobs/base/fs/fs.h"
+#include "jobs/base/process/cancel.h"
 #include "jobs/node/agent.h"
 #include "jobs/node/checkpoints/fetch.h"
 #include "jobs/node/checkpoints/last_pass.h"
@@ -360,7 +361,7 @@ static int set_up(struct agent *agent, struct err **err)
 	loop_on_signal(agent->loop, SIGTERM, on_stop, agent);
 	loop_on_signal(agent->loop, SIGINT, on_stop, agent);
 	loop_on_signal(agent->loop, SIGHUP, on_stop, agent);
-	store_interrupt(is_called, agent);
+	cancel_when(is_called, agent);
 	if (store_open(config->workspace, &agent->store, err) < 0)
 		return -1;
 	if (open_log(agent, err) < 0)

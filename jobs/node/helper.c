@@ -7,6 +7,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include "jobs/base/process/cancel.h"
 #include "jobs/store/store.h"
 
 /* Closes the agent's descriptors, except our two ends of the pipes and its own output. */
@@ -39,7 +40,7 @@ static _Noreturn void be_helper(const char *name, helper_fn fn, const void *task
 	signal(SIGINT, SIG_IGN);
 	signal(SIGHUP, SIG_IGN);
 	signal(SIGPIPE, SIG_DFL);
-	store_interrupt(NULL, NULL); /* a store does not look for a signal either */
+	cancel_when(NULL, NULL); /* a store does not look for a signal either */
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	only_pipes(&news_fd, &orders_fd);

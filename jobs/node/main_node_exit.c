@@ -1,10 +1,10 @@
 /* Node 0 waits for the others before it leaves: see main_node_exit.h. */
 #include "jobs/node/main_node_exit.h"
 
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "jobs/base/process/cancel.h"
 #include "jobs/node/agent.h"
 #include "jobs/node/command/command_end.h"
 #include "jobs/node/command/command_stop.h"
@@ -181,7 +181,7 @@ void main_node_exit_wait(struct agent *agent)
 		for (int64_t left = pause; left > 0; left -= FIRST_PAUSE_MS) {
 			if (loop_stop_take())
 				return;
-			poll(NULL, 0, FIRST_PAUSE_MS);
+			cancel_pause_briefly(FIRST_PAUSE_MS);
 		}
 		pause = 2 * pause < config->look_ms ? 2 * pause : config->look_ms;
 	}

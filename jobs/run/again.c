@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "aws/aws.h"
+#include "jobs/base/process/cancel.h"
 #include "jobs/run/driver_internal.h"
 
 #define BRIEF_MS    300 /* before the second try without a job under way; then twice as long */
@@ -79,7 +80,7 @@ bool again_try(struct driver *driver)
 	if (driver->stood_down)
 		return false;
 	driver->unsure = true;
-	if (aws_cancel_is_due()) { /* not the service's fault: a signal is pending */
+	if (cancel_is_due()) { /* not the service's fault: a signal is pending */
 		err_freep(&driver->failure);
 		driver_wake_in(driver, AWAY_MS);
 		return true;

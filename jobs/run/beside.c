@@ -2,13 +2,13 @@
 #include "jobs/run/beside.h"
 
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "jobs/base/fs/fs.h"
+#include "jobs/base/process/cancel.h"
 #include "jobs/run/driver_internal.h"
 
 #define PAUSE_MS  200   /* between two looks at a job that is being stopped */
@@ -87,9 +87,8 @@ static bool wait_for_end(const struct driver *driver, const char *prefix, int64_
 	struct mono start = clock_mono_now();
 
 	while (read_job_state(driver, prefix) != ENGINE_ENDED) {
-		if (clock_mono_now().ms - start.ms >= ms)
+		if (clock_mono_now().ms - start.ms >= ms || !cancel_pause(PAUSE_MS))
 			return false;
-		poll(NULL, 0, PAUSE_MS);
 	}
 	return true;
 }

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "aws/aws.h"
+#include "jobs/base/process/cancel.h"
 #include "jobs/flow/rules.h"
 #include "jobs/run/driver_internal.h"
 #include "jobs/run/journal/lease.h"
@@ -358,7 +359,7 @@ static int run_loop(struct driver *driver, struct err **err)
 		return -1;
 	if (driver->failure) {
 		*err = TAKE(driver->failure);
-		aws_cancel_after(LEAVE_MS);
+		cancel_after(LEAVE_MS);
 		if (!driver->stood_down && driver->took_over)
 			driver_record_left(driver, (*err)->message);
 		return err_hint(err, "%s%srun %s is safe; 'stoker resume %s' continues it",

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "aws/aws.h"
+#include "jobs/base/process/cancel.h"
 #include "jobs/run/driver_internal.h"
 #include "jobs/run/journal/event_json.h"
 #include "jobs/run/journal/lease.h"
@@ -138,7 +139,7 @@ void driver_record_left(struct driver *driver, const char *reason)
 void driver_leave(struct driver *driver, const char *reason, enum exit_code exit_code)
 {
 	driver->left = true;
-	aws_cancel_after(LEAVE_MS);
+	cancel_after(LEAVE_MS);
 	driver->exit_code = exit_code;
 	driver_record_left(driver, reason);
 	loop_quit(driver->loop);

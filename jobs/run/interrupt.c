@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "aws/aws.h"
+#include "jobs/base/process/cancel.h"
 #include "jobs/run/driver_internal.h"
 
 bool interrupt_request_stop(struct driver *driver)
@@ -170,12 +171,12 @@ void interrupt_watch_signals(struct driver *driver)
 
 void interrupt_handle_signals(struct driver *driver)
 {
-	aws_cancel_when(has_input, driver);
+	cancel_when(has_input, driver);
 }
 
 void interrupt_ignore(struct driver *driver)
 {
-	aws_cancel_when(NULL, NULL);
+	cancel_when(NULL, NULL);
 	while (driver->loop && loop_stop_take())
 		;
 }

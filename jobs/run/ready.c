@@ -1,12 +1,12 @@
 /* Preparation before a run is driven: its lease, its journal, the engine and the stores; and their
  * release. */
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "aws/aws.h"
 #include "aws/credentials/secret.h"
 #include "jobs/base/hash.h"
+#include "jobs/base/process/cancel.h"
 #include "jobs/checkpoint/checkpoint.h"
 #include "jobs/run/driver_internal.h"
 #include "jobs/run/journal/forget.h"
@@ -133,10 +133,10 @@ static int take_run_patiently(struct driver *driver, struct err **err)
 	for (int i = 0; take_run(driver, err) < 0; i++) {
 		bool exists = !driver->options->plan || driver->seq > 0;
 
-		if (!exists || i >= TAKE_UP_TRIES || !err_passes(*err) || loop_stop_pending())
+		if (!exists || i >= TAKE_UP_TRIES || !err_passes(*err) ||
+		    !cancel_pause(TAKE_UP_MS << i))
 			return -1;
 		err_freep(err);
-		poll(NULL, 0, TAKE_UP_MS << i);
 	}
 	return 0;
 }
@@ -190,5 +190,5 @@ void ready_release(struct driver *driver)
 	err_free(driver->failure);
 	lease_freep(&driver->lease);
 	preflight_release(&driver->probe);
-	aws_cancel_after(0);
+	cancel_after(0);
 }

@@ -14,6 +14,7 @@
 
 #include "jobs/base/clock.h"
 #include "jobs/base/fs/fs.h"
+#include "jobs/base/process/cancel.h"
 #include "jobs/source/pin_wire.h"
 
 /* Output of the child: ticks, then one RESULT and the encoded result. */
@@ -23,7 +24,8 @@
 
 #define RESULT_MAX ((size_t)1 << 30)
 #define CHUNK      ((size_t)64 << 10)
-#define REAP_TRIES 50 /* 10 ms apart: a killed child that hangs in the kernel is left to init */
+#define REAP_TRIES 50 /* a killed child that hangs in the kernel is left to init */
+#define REAP_MS    10
 
 struct pin_ticker {
 	int fd;
@@ -125,10 +127,8 @@ static int read_child(int fd, struct child_output *l)
 
 static void reap_child(pid_t child)
 {
-	static const struct timespec pause = { .tv_nsec = 10000000 };
-
 	for (int i = 0; i < REAP_TRIES && waitpid(child, NULL, WNOHANG) == 0; i++)
-		nanosleep(&pause, NULL);
+		cancel_pause_briefly(REAP_MS);
 }
 
 static int fail_silent(const struct source_request *request, struct err **err)

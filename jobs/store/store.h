@@ -50,10 +50,6 @@ void store_on_unsafe_name(struct store *store, store_unsafe_name_fn fn, void *ar
 /* Returns the number of bytes that this process has exchanged with services so far, including
  * those of objects still being transferred: a sign of progress, not a measure. */
 uint64_t store_traffic(void);
-/* Ends this process's waits for services early, with EXIT_UNREACHABLE and the outcome unknown,
- * once `fn` returns true: `fn` (NULL: none) is asked several times a second whether the process
- * must end. Running requests get a moment to end properly. */
-void store_interrupt(bool (*fn)(void *arg), void *arg);
 /* Returns the directory that holds the objects as files, or NULL if they are not files.
  * Borrowed. */
 const char *store_directory(const struct store *store);

@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "jobs/base/process/cancel.h"
 #include "jobs/base/text/text.h"
 #include "jobs/store/transfer_backend.h"
 
@@ -15,8 +16,9 @@
 
 /* The lock is held for two system calls at a time. If it is taken for this long, its holder is
  * stopped or dead on another machine, or the file system does not lock. */
-#define LOCK_WAIT_MS 10000
-#define LOCK_FILE    STORE_RESERVED "lock"
+#define LOCK_WAIT_MS       10000
+#define LOCK_PAUSE_MOST_MS 10
+#define LOCK_FILE          STORE_RESERVED "lock"
 
 static struct store_dir *as_dir(struct store *store)
 {
@@ -107,7 +109,7 @@ static int lock_folder(struct store_dir *store, const struct dir_place *place, b
 	AUTO(auto_close) int fd = openat(place->fd, LOCK_FILE, flags, 0600);
 	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
 	struct mono start = clock_mono_now();
-	struct timespec pause = { 0, 100000 };
+	int64_t pause_ms = 1;
 
 	if (fd < 0)
 		return errno == ENOENT && !make
@@ -124,9 +126,14 @@ static int lock_folder(struct store_dir *store, const struct dir_place *place, b
 				store->root);
 			return err_hint(err, "look for a stopped process that holds its lock");
 		}
-		nanosleep(&pause, NULL);
-		if (pause.tv_nsec < 10000000)
-			pause.tv_nsec *= 2;
+		if (!cancel_pause(pause_ms))
+			return err_set(
+				err, EXIT_UNREACHABLE,
+				"gave up waiting for the lock of the folder of '%s', because "
+				"the process is about to end",
+				place->key);
+		if (pause_ms < LOCK_PAUSE_MOST_MS)
+			pause_ms *= 2;
 	}
 	*ret_fd = fd;
 	fd = -1;

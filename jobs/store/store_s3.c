@@ -409,11 +409,6 @@ uint64_t store_traffic(void)
 	return http_traffic();
 }
 
-void store_interrupt(bool (*fn)(void *arg), void *arg)
-{
-	aws_cancel_when(fn, arg);
-}
-
 int store_s3_open(const char *where, struct store **ret, struct err **err)
 {
 	AUTO(auto_free) char *bucket = NULL;

@@ -34,8 +34,11 @@ BANNED = {
     "gmtime": "it returns static data; use clock.h",
     "ctime": "use clock.h",
     "asctime": "use clock.h",
-    "sleep": "wait for the event: loop.h",
-    "usleep": "wait for the event: loop.h",
+    "sleep": "wait for the event, loop.h, or with cancel_pause()",
+    "usleep": "wait for the event, loop.h, or with cancel_pause()",
+    "nanosleep": "wait for the event, loop.h, or with cancel_pause()",
+    "clock_nanosleep": "wait for the event, loop.h, or with cancel_pause()",
+    "sqlite3_sleep": "wait for the event, loop.h, or with cancel_pause()",
 }
 # Only cmd prints; in stoker-node its report does, and where it cannot write
 # one, stderr is the only place left to say so.
@@ -59,6 +62,15 @@ def test_no_banned_function_is_called():
     pattern = r"(?<![\w.>])(%s)\s*\(" % "|".join(BANNED)
     wrong = [f"{name}:{line}: {match[1]}() is banned: {BANNED[match[1]]}"
              for name, line, match in findings(pattern, tree.c_files())]
+    if wrong:
+        pytest.fail("\n".join(wrong), pytrace=False)
+
+
+def test_only_cancel_waits_for_nothing_but_time():
+    """What waits must hear that it should not: cancel.h."""
+    wrong = [f"{name}:{line}: wait for the event, loop.h, or with cancel_pause()"
+             for name, line, _ in findings(r"(?<![\w.>])p?poll\s*\(\s*NULL", tree.c_files())
+             if name != "jobs/base/process/cancel.c"]
     if wrong:
         pytest.fail("\n".join(wrong), pytrace=False)
 

@@ -10,6 +10,7 @@
 
 #include "aws/s3/s3.h"
 #include "jobs/base/mem.h"
+#include "jobs/base/process/cancel.h"
 #include "tests/world/call.h"
 #include "tests/world/far_wraps.h"
 #include "tests/world/kernel.h"
@@ -150,12 +151,12 @@ static bool wait_for_answer(int64_t ns)
 	while (ns > 0) {
 		int64_t slice = ns < SLICE_NS ? ns : SLICE_NS;
 
-		if (aws_cancel_is_due())
+		if (cancel_is_due())
 			return false;
 		world_spend(slice);
 		ns -= slice;
 	}
-	return !aws_cancel_is_due();
+	return !cancel_is_due();
 }
 
 enum call_answer service_request(int id, const char *about, uint64_t bytes)

@@ -6,7 +6,7 @@
  * whole or not at all, a reply that may be lost although the write was done.
  *
  * A request takes 10 to 200 ms and 10 ns a byte. While it waits, the process is asked several times
- * a second whether to stop waiting (aws_cancel_is_due(), the product's own), as aws.h says.
+ * a second whether to stop waiting (cancel_is_due(), the product's own), as aws.h says.
  */
 #ifndef STK_TESTS_WORLD_BUCKET_H
 #define STK_TESTS_WORLD_BUCKET_H

@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "jobs/base/process/cancel.h"
 #include "jobs/store/store.h"
 
 static sigset_t set_of(int signo)
@@ -310,7 +311,7 @@ static int variable_owner(int argc, char **argv)
 	(void)argc, (void)argv;
 	MUST(strcmp(environ[0], "HOME=/") == 0);
 	MUST(setenv("OWN", at ? "b" : "a", 1) == 0);
-	store_interrupt(is_asked, &results[at]);
+	cancel_when(is_asked, &results[at]);
 	pause_ms(1000);
 	MUST(strcmp(getenv("OWN"), at ? "b" : "a") == 0);
 	errno = 100 + at;

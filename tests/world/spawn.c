@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "jobs/base/process/cancel.h"
 #include "jobs/node/helper.h"
 #include "jobs/store/store.h"
 #include "tests/world/kernel_internal.h"
@@ -346,7 +347,7 @@ static void be_helper(struct process *process)
 	struct helper_birth birth = *(struct helper_birth *)process->coroutine->arg;
 
 	free(process->coroutine->arg);
-	store_interrupt(NULL, NULL);
+	cancel_when(NULL, NULL);
 	process_exit(birth.fn(birth.arg, 3, 4));
 }
 

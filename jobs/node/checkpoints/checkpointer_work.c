@@ -8,6 +8,7 @@
 
 #include "jobs/base/clock.h"
 #include "jobs/base/fs/fs.h"
+#include "jobs/base/process/cancel.h"
 #include "jobs/checkpoint/checkpoint.h"
 #include "jobs/node/checkpoints/cache_push.h"
 #include "jobs/node/checkpoints/checkpoint_coordinator.h"
@@ -374,7 +375,7 @@ static void try_again(struct work *work)
 	while (!work->ended && work->away && checkpoint_watch_next(work->watch) &&
 	       clock_mono_now().ms < end.ms) {
 		say_news(work, news_of("copying"));
-		poll(NULL, 0, LAST_PAUSE_MS);
+		(void)cancel_pause(LAST_PAUSE_MS);
 		work->away = false;
 		pass(work);
 	}
@@ -442,14 +443,14 @@ static void last_words(struct work *work)
 	while (!checkpoint_coordinator_finish(work->coordinator, bad, work->cut) &&
 	       clock_mono_now().ms < end.ms) {
 		say_news(work, news_of("copying"));
-		poll(NULL, 0, LAST_PAUSE_MS);
+		(void)cancel_pause(LAST_PAUSE_MS);
 	}
 	while (work->config->node == 0 && !work->ended) {
 		exchange_states(work);
 		if (work->ended || !checkpoint_coordinator_waiting(work->coordinator))
 			return;
 		say_news(work, news_of("copying"));
-		poll(NULL, 0, (int)checkpoint_coordinator_pause(work->coordinator));
+		(void)cancel_pause(checkpoint_coordinator_pause(work->coordinator));
 	}
 }
 

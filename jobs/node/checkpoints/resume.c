@@ -1,12 +1,12 @@
 /* Chooses the checkpoint that a start goes on from: see resume.h. */
 #include "jobs/node/checkpoints/resume.h"
 
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "jobs/base/clock.h"
 #include "jobs/base/fs/fs.h"
+#include "jobs/base/process/cancel.h"
 #include "jobs/checkpoint/checkpoint.h"
 #include "jobs/node/node_flag.h"
 #include "jobs/store/store_json.h"
@@ -97,7 +97,7 @@ static int wait_for_choice(const struct agent_config *config, struct store *stor
 				err, EXIT_UNREACHABLE,
 				"node 0 has not named the checkpoint to resume from within %lld s",
 				(long long)(config->claim_wait_ms / 1000));
-		poll(NULL, 0, (int)pause);
+		(void)cancel_pause(pause);
 		pause = 2 * pause < PAUSE_MOST_MS ? 2 * pause : PAUSE_MOST_MS;
 	}
 	return there < 0 ? -1 : 0;

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "jobs/base/fs/fs.h"
+#include "jobs/base/process/cancel.h"
 #include "jobs/node/agent.h"
 #include "jobs/node/command/command_stop.h"
 #include "jobs/node/subreaper.h"
@@ -58,7 +59,6 @@ static void drop_watches(struct agent *agent)
 static void kill_tools(struct agent *agent)
 {
 	const pid_t ours[] = { agent->uploader.helper.pid, agent->prefetch.helper.pid };
-	struct timespec pause = { 0, KILL_MS * 1000000 };
 	pid_t pid;
 
 	for (int i = 0; i < KILL_ROUNDS; i++) {
@@ -69,7 +69,7 @@ static void kill_tools(struct agent *agent)
 				uploader_gone(&agent->uploader);
 		if (left == 0)
 			return;
-		nanosleep(&pause, NULL);
+		cancel_pause_briefly(KILL_MS);
 	}
 }
 

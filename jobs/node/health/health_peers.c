@@ -3,6 +3,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "jobs/base/process/cancel.h"
 #include "jobs/node/health/health_internal.h"
 #include "jobs/node/node_flag.h"
 #include "jobs/store/store.h"
@@ -101,12 +102,10 @@ void health_wait_a_moment(const struct checkup *c, int64_t *pause_ms)
 {
 	int64_t least = c->config->object_workspace ? REMOTE_MS : LOCAL_MS;
 	int64_t most = c->config->object_workspace ? REMOTE_MAX_MS : LOCAL_MAX_MS;
-	struct timespec pause;
 
 	if (*pause_ms < least)
 		*pause_ms = least;
-	pause = (struct timespec){ *pause_ms / 1000, *pause_ms % 1000 * 1000000 };
-	nanosleep(&pause, NULL);
+	(void)cancel_pause(*pause_ms);
 	*pause_ms = *pause_ms * 3 / 2 < most ? *pause_ms * 3 / 2 : most;
 }
 

@@ -6,7 +6,6 @@
 #include <net/if.h>
 #include <netdb.h>
 #include <netinet/in.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +14,7 @@
 #include "jobs/base/auto.h"
 #include "jobs/base/clock.h"
 #include "jobs/base/fs/fs.h"
+#include "jobs/base/process/cancel.h"
 
 #define ROUTES_MAX ((size_t)1 << 20)
 #define RETRY_MS   500
@@ -221,7 +221,7 @@ int network_wait(char *const *hosts, size_t count, int64_t wait_ms, struct err *
 				hosts[i], (long long)(wait_ms / 1000), gai_strerror(outcome));
 			return err_hint(err, "check if the machine of that node has started");
 		}
-		(void)!poll(NULL, 0, RETRY_MS);
+		(void)cancel_pause(RETRY_MS);
 	}
 	return 0;
 }

@@ -1,11 +1,11 @@
 /* Helper's side of outputs.h: uploads the outputs to the workspace. */
 #include <errno.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "jobs/base/fs/fs.h"
+#include "jobs/base/process/cancel.h"
 #include "jobs/base/text/text.h"
 #include "jobs/node/upload/outputs.h"
 #include "jobs/store/store.h"
@@ -290,7 +290,7 @@ int outputs_work(const struct agent_config *config, int news_fd)
 		       clock_mono_now().ms < end.ms) {
 			err_freep(&why);
 			say_moving(&b);
-			poll(NULL, 0, PAUSE_MS);
+			(void)cancel_pause(PAUSE_MS);
 		}
 	news_say(news_fd, last_word(&b, why));
 	return 0;

@@ -9,7 +9,7 @@
 
 #include "jobs/base/clock.h"
 #include "jobs/base/fs/fs.h"
-#include "jobs/base/process/loop.h"
+#include "jobs/base/process/cancel.h"
 #include "jobs/run/journal/journal_sqlite_internal.h"
 #include "jobs/run/journal/lease_internal.h"
 
@@ -25,10 +25,7 @@ static int on_busy(void *arg, int times)
 	const struct sqlite_store *store = arg;
 	int most = (store->was_busy ? BUSY_AGAIN_MS : SQLITE_BUSY_WAIT_MS) / BUSY_RETRY_MS;
 
-	if (times >= most || loop_stop_pending())
-		return 0;
-	sqlite3_sleep(BUSY_RETRY_MS);
-	return 1;
+	return times < most && cancel_pause(BUSY_RETRY_MS);
 }
 
 static int check_format(struct sqlite_store *store, struct err **err)
@@ -67,8 +64,7 @@ static void set_wal(struct sqlite_store *store, char *ret_mode, size_t size)
 		journal_sqlite_query(store->db, "PRAGMA journal_mode=WAL", ret_mode, size);
 		if (ret_mode[0] || (sqlite3_errcode(store->db) & 0xff) != SQLITE_BUSY)
 			return;
-		sqlite3_sleep(BUSY_RETRY_MS);
-	} while (clock_mono_now().ms < until.ms);
+	} while (clock_mono_now().ms < until.ms && cancel_pause(BUSY_RETRY_MS));
 }
 
 /* Refuses if there are folders of runs that the database does not know, because it is `what`. */
