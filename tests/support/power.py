@@ -118,7 +118,10 @@ class Disk:
             with self.mounted(self.fuse / "disk"):
                 yield self
         finally:
-            subprocess.run(["umount", self.fuse], capture_output=True)
+            # A loop device lets go of its file some time after it was detached.
+            limit = time.monotonic() + 60
+            while subprocess.run(["umount", self.fuse], capture_output=True).returncode and time.monotonic() < limit:
+                time.sleep(0.02)
             process.wait(60)
 
     @contextlib.contextmanager
