@@ -236,17 +236,46 @@ int compile_manifest_file_get(struct store *store, const char *graph_key,
 	return 1;
 }
 
+/* Makes the names of the folders between the cache and an entry durable, `folder` included. A row
+ * of entries in one folder has it done once: `done` is the lowest folder of the entry before. */
+static int sync_above(const char *folder, const char *entry, char **done, struct err **err)
+{
+	AUTO(auto_free) char *parent = fs_dirname(entry); /* fs_sync_tree() has synced it */
+	char *up = fs_dirname(parent), *lowest;
+
+	if (*done && strcmp(up, *done) == 0) {
+		free(up);
+		return 0;
+	}
+	lowest = mem_copy(up);
+	free(*done);
+	*done = lowest;
+	while (strlen(up) >= strlen(folder)) {
+		char *next = fs_dirname(up);
+		int synced = fs_sync_dir(up, err);
+
+		free(up);
+		up = next;
+		if (synced < 0)
+			break;
+	}
+	free(up);
+	return *err ? -1 : 0;
+}
+
 int compile_manifest_file_sync(struct store *store, const struct compile_manifest *lock,
 			       const struct cache_pause *pause, struct err **err)
 {
 	const char *folder = store_directory(store);
+	AUTO(auto_free) char *done = NULL;
 
 	for (size_t i = 0; folder && i < lock->count; i++) {
 		AUTO(auto_free) char *path = fs_join(folder, lock->graphs[i].path);
 		AUTO(auto_free)
 		char *entry = lock->kind->prefix ? fs_dirname(path) : mem_copy(path);
 
-		if (pause_call(pause, err) < 0 || fs_sync_tree(entry, err) < 0)
+		if (pause_call(pause, err) < 0 || fs_sync_tree(entry, err) < 0 ||
+		    sync_above(folder, entry, &done, err) < 0)
 			return -1;
 	}
 	return 0;
