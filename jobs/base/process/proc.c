@@ -212,6 +212,18 @@ static bool still_it(const struct proc_id *id, struct stat_line *ret_line)
 	       read_boot_id(boot_id) && strcmp(boot_id, id->boot_id) == 0;
 }
 
+#define LOOKS 3
+
+/* True if there is such a process; else false, with errno ENOENT or ESRCH if there is
+ * none. A look that failed for another cause is repeated. */
+static bool look_at(pid_t pid, struct stat_line *ret)
+{
+	for (int looks = 0; !read_stat(pid, ret); looks++)
+		if (errno == ENOENT || errno == ESRCH || looks == LOOKS)
+			return false;
+	return true;
+}
+
 /* True if it cannot be told now whether the process lives: too many files are open, there is no
  * memory. Another user's process is none of ours. */
 static bool is_unknown(int error)
@@ -224,7 +236,7 @@ bool proc_alive(const struct proc_id *id)
 	struct stat_line line;
 	char boot_id[37];
 
-	if (!read_stat(id->pid, &line))
+	if (!look_at(id->pid, &line))
 		return is_unknown(errno);
 	if (line.start_ticks != id->start_ticks)
 		return false;
