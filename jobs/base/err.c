@@ -149,7 +149,12 @@ char *err_format(const struct err *err)
 
 bool err_passes(const struct err *why)
 {
-	switch (why->os_errno) {
+	return why->os_errno ? err_errno_passes(why->os_errno) : why->code == EXIT_UNREACHABLE;
+}
+
+bool err_errno_passes(int os_errno)
+{
+	switch (os_errno) {
 	case EACCES: /* even for root: a file server that has lost its keys */
 	case EAGAIN:
 	case EBUSY:
@@ -170,10 +175,11 @@ bool err_passes(const struct err *why)
 	case ENOSPC:
 	case ENOTCONN:
 	case EREMOTEIO:
+	case EROFS: /* while a file system is mounted again */
 	case ESTALE:
 	case ETIMEDOUT:
 		return true;
 	default:
-		return why->os_errno == 0 && why->code == EXIT_UNREACHABLE;
+		return false;
 	}
 }

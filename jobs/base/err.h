@@ -65,6 +65,7 @@ void err_freep(struct err **err); /* for AUTO(); also forgets a handled error */
 /* True if the failure is transient, so that a retry may succeed: known by os_errno or, if the
  * operating system had no part in it, by EXIT_UNREACHABLE. */
 bool err_passes(const struct err *err);
+bool err_errno_passes(int os_errno);
 
 /* "file:line:column: message" in one line, without the hint. The caller frees it. */
 char *err_format(const struct err *err);

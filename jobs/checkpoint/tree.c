@@ -10,12 +10,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "jobs/base/err.h"
 #include "jobs/base/fs/fs.h"
 #include "jobs/base/text/text.h"
 #include "jobs/checkpoint/checkpoint.h"
 
 /* O_NONBLOCK: opening a pipe does not wait. O_NOCTTY: a terminal does not become ours. */
 #define READ_FLAGS (O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)
+
+#define READ_TRIES 4 /* of what cannot be read for a moment, which is no damage */
 
 #define STATX_FIELDS (STATX_TYPE | STATX_SIZE | STATX_MTIME | STATX_BTIME)
 
@@ -222,8 +225,7 @@ const struct checkpoint_tree_file *checkpoint_tree_first(const struct checkpoint
 									     : NULL;
 }
 
-int checkpoint_tree_open(const struct checkpoint_tree *tree,
-			 const struct checkpoint_tree_file *file)
+static int open_once(const struct checkpoint_tree *tree, const struct checkpoint_tree_file *file)
 {
 	AUTO(auto_free) char *path = mem_copy(file->path);
 	AUTO(auto_close) int dir = -1;
@@ -231,10 +233,6 @@ int checkpoint_tree_open(const struct checkpoint_tree *tree,
 	struct stat st;
 	int fd;
 
-	if (file->remote) {
-		errno = ENOENT;
-		return tree->open_remote ? tree->open_remote(tree->arg, file->path) : -1;
-	}
 	if (tree->single) /* the same file even if the name was replaced */
 		return fcntl(tree->fd, F_DUPFD_CLOEXEC, 0);
 	for (; (slash = strchr(part, '/')); part = slash + 1) {
@@ -257,9 +255,27 @@ int checkpoint_tree_open(const struct checkpoint_tree *tree,
 	return fd;
 }
 
+int checkpoint_tree_open(const struct checkpoint_tree *tree,
+			 const struct checkpoint_tree_file *file)
+{
+	int fd = -1;
+
+	if (file->remote) {
+		errno = ENOENT;
+		return tree->open_remote ? tree->open_remote(tree->arg, file->path) : -1;
+	}
+	for (int tries = 0; tries < READ_TRIES; tries++) {
+		fd = open_once(tree, file);
+		if (fd >= 0 || !err_errno_passes(errno))
+			break;
+	}
+	return fd;
+}
+
 int checkpoint_read_at(int fd, uint64_t offset, void *bytes, size_t len)
 {
 	char *at = bytes;
+	int tries = 1;
 
 	if (offset > INT64_MAX || len > INT64_MAX - offset) {
 		errno = 0;
@@ -268,7 +284,8 @@ int checkpoint_read_at(int fd, uint64_t offset, void *bytes, size_t len)
 	while (len > 0) {
 		ssize_t got = pread(fd, at, len, (off_t)offset);
 
-		if (got < 0 && errno == EINTR)
+		if (got < 0 &&
+		    (errno == EINTR || (err_errno_passes(errno) && tries++ < READ_TRIES)))
 			continue;
 		if (got < 0)
 			return -1;

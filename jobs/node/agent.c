@@ -5,6 +5,10 @@
 #include "jobs/base/text/js.h"
 #include "jobs/node/node_flag.h"
 
+/* A call that failed costs no attempt as long as it fails no longer than this. */
+#define STEP_FAILURES 5
+#define STEP_AGAIN_MS 500
+
 void agent_finish(struct agent *agent, const char *state, int exit_status)
 {
 	agent->state = state;
@@ -12,8 +16,20 @@ void agent_finish(struct agent *agent, const char *state, int exit_status)
 	loop_quit(agent->loop);
 }
 
+bool agent_repeats(struct agent *agent, struct err **why)
+{
+	if (!agent->step || !err_passes(*why) || agent->step_failures == STEP_FAILURES)
+		return false;
+	err_freep(why);
+	agent->step_failures++;
+	loop_after(agent->loop, STEP_AGAIN_MS, agent->step, agent);
+	return true;
+}
+
 void agent_fail(struct agent *agent, struct err **why, const char *class)
 {
+	if (agent_repeats(agent, why))
+		return;
 	report_error(&agent->report, *why, class);
 	err_freep(why);
 	agent_finish(agent, REPORT_FAILED, AGENT_EXIT_FAILED);

@@ -25,6 +25,7 @@
 #include "jobs/node/workers.h"
 
 struct agent {
+	const char *order, *rank; /* as the command line has them; borrowed */
 	struct agent_config config;
 	struct store *store;
 	struct loop *loop;
@@ -68,6 +69,10 @@ struct agent {
 	struct uploader uploader;     /* only where the workspace is far */
 	struct workers workers;       /* both of them */
 
+	/* before the command starts */
+	watch_fn step;     /* in progress; NULL once the command has started */
+	int step_failures; /* of errors that may pass */
+
 	/* how the agent ends */
 	struct err *trouble;       /* our own failure that ended the command; else NULL */
 	const char *stopped;       /* STOPPED_*, once we stop the command ourselves */
@@ -87,7 +92,11 @@ void agent_tell_peers(struct agent *agent, int exit_status);
 
 /* Sets the result and leaves the loop. */
 void agent_finish(struct agent *agent, const char *state, int exit_status);
-/* Same as agent_finish(), for the agent's own failure. Takes ownership of the error. */
+/* True if the step in progress is begun again after a pause, because it failed for a cause that may
+ * pass. Takes ownership of the error then. */
+bool agent_repeats(struct agent *agent, struct err **why);
+/* Same as agent_finish(), for the agent's own failure; nothing if the step in progress is begun
+ * again. Takes ownership of the error. */
 void agent_fail(struct agent *agent, struct err **why, const char *class);
 
 #endif

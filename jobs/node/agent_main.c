@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,6 +41,26 @@
 #define FLUSH_MS           2000
 #define FLUSH_SIGNALLED_MS 200
 
+/* Pauses of twice the length each time: more than 6 s in all. */
+#define BEGIN_AGAIN    6
+#define BEGIN_AGAIN_MS 100
+
+/* Does what the agent cannot begin without, again where it failed for a cause that may pass: its
+ * end would cost an attempt. */
+static int patiently(int (*fn)(struct agent *agent, struct err **err), struct agent *agent,
+		     struct err **err)
+{
+	int result;
+
+	for (int i = 0; (result = fn(agent, err)) < 0; i++) {
+		if (i == BEGIN_AGAIN || !err_passes(*err) || loop_stop_pending())
+			return -1;
+		err_freep(err);
+		poll(NULL, 0, BEGIN_AGAIN_MS << i);
+	}
+	return result;
+}
+
 /* Allows one agent per folder: two would unpack over each other. The lock also tells observers that
  * cannot see our pid whether the agent lives. Returns 1 if another agent holds it. */
 static int take_lock(struct agent *agent, struct err **err)
@@ -48,12 +69,11 @@ static int take_lock(struct agent *agent, struct err **err)
 
 	if (fs_mkdirs(agent->config.dir, err) < 0)
 		return -1;
+	auto_close(&agent->lock_fd);
 	agent->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (agent->lock_fd < 0)
 		return fs_error(err, errno, "cannot open '%s'", path);
-	if (flock(agent->lock_fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK)
-		return 1;
-	return 0;
+	return flock(agent->lock_fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK;
 }
 
 static void on_stop(void *arg)
@@ -98,6 +118,7 @@ static void step_start(void *arg)
 	/* Unpacking takes time; the claim may have passed to another attempt. */
 	if (agent->state)
 		return;
+	agent->step = step_start;
 	if (claim_holds(&agent->claim, &agent->config, agent->store))
 		command_start(agent);
 	else
@@ -112,6 +133,7 @@ static void step_link(void *arg)
 
 	if (agent->state)
 		return;
+	agent->step = step_link;
 	if (resume_adopt(&agent->config, &why) == 0)
 		report_resumed(&agent->report);
 	if (why || prepare_checkpoint(&agent->config, &why) < 0)
@@ -138,6 +160,7 @@ static void step_prepare(void *arg)
 
 	if (agent->state)
 		return;
+	agent->step = step_prepare;
 	/* An outside observer does not know which start this is, so the flags of earlier
 	 * starts are removed. */
 	if (agent->config.node == 0 && agent->config.restart > 0 &&
@@ -183,6 +206,7 @@ static void step_claim(void *arg)
 
 	if (agent->state)
 		return;
+	agent->step = step_claim;
 	if (claim_take(&agent->claim, &agent->config, agent->store, &state, &why) < 0) {
 		bool away = why->code == EXIT_UNREACHABLE;
 
@@ -344,6 +368,21 @@ static void limit_core_dumps(bool wanted)
 	(void)setrlimit(RLIMIT_CORE, &limit);
 }
 
+static int make_loop(struct agent *agent, struct err **err)
+{
+	return loop_new(&agent->loop, err);
+}
+
+static int open_workspace(struct agent *agent, struct err **err)
+{
+	return store_open(agent->config.workspace, &agent->store, err);
+}
+
+static int report_first(struct agent *agent, struct err **err)
+{
+	return agent_report(agent, REPORT_STARTING, err);
+}
+
 static int set_up(struct agent *agent, struct err **err)
 {
 	const struct agent_config *config = &agent->config;
@@ -356,15 +395,13 @@ static int set_up(struct agent *agent, struct err **err)
 	limit_core_dumps(config->order->core_dumps);
 	if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0)
 		return err_system(err, EXIT_REFUSED, errno, "cannot become a subreaper");
-	if (loop_new(&agent->loop, err) < 0)
+	if (patiently(make_loop, agent, err) < 0)
 		return -1;
 	loop_on_signal(agent->loop, SIGTERM, on_stop, agent);
 	loop_on_signal(agent->loop, SIGINT, on_stop, agent);
 	loop_on_signal(agent->loop, SIGHUP, on_stop, agent);
 	cancel_when(is_called, agent);
-	if (store_open(config->workspace, &agent->store, err) < 0)
-		return -1;
-	if (open_log(agent, err) < 0)
+	if (patiently(open_workspace, agent, err) < 0 || patiently(open_log, agent, err) < 0)
 		return -1;
 	(void)outlet_unblock(STDOUT_FILENO);
 	(void)outlet_unblock(STDERR_FILENO);
@@ -377,9 +414,9 @@ static int set_up(struct agent *agent, struct err **err)
 	agent->begun = clock_utc_now();
 	agent->claim_deadline_ms = clock_mono_now().ms + config->claim_wait_ms;
 	agent->claim_pause_ms = CLAIM_POLL_MS;
-	if (uploader_needed(config) && workers_start_uploader(agent, err) < 0)
+	if (uploader_needed(config) && patiently(workers_start_uploader, agent, err) < 0)
 		return -1;
-	return agent_report(agent, REPORT_STARTING, err);
+	return patiently(report_first, agent, err);
 }
 
 static void release(struct agent *agent)
@@ -418,10 +455,17 @@ static int complain(const struct err *why)
 	return AGENT_EXIT_FAILED;
 }
 
+static int load_config(struct agent *agent, struct err **err)
+{
+	return agent_config_load(agent->order, agent->rank, &agent->config, err);
+}
+
 int agent_main(const char *program, const char *order, const char *rank)
 {
 	AUTO(release)
-	struct agent agent = { .lock_fd = -1,
+	struct agent agent = { .order = order,
+			       .rank = rank,
+			       .lock_fd = -1,
 			       .log_fd = -1,
 			       .pipe_fd = -1,
 			       .relay.out = SB_INIT,
@@ -429,9 +473,9 @@ int agent_main(const char *program, const char *order, const char *rank)
 	AUTO(err_freep) struct err *why = NULL;
 	int locked;
 
-	if (agent_config_load(order, rank, &agent.config, &why) < 0)
+	if (patiently(load_config, &agent, &why) < 0)
 		return complain(why);
-	locked = take_lock(&agent, &why);
+	locked = patiently(take_lock, &agent, &why);
 	if (locked < 0)
 		return complain(why);
 	if (locked > 0) /* the report belongs to the other agent */
@@ -440,8 +484,10 @@ int agent_main(const char *program, const char *order, const char *rank)
 		return complain(why);
 	report_build(&agent.report, program);
 	loop_after(agent.loop, 0, step_claim, &agent);
-	if (loop_run(agent.loop, &why) < 0)
+	if (loop_run(agent.loop, &why) < 0) {
+		agent.step = NULL; /* no loop would begin it again */
 		agent_fail(&agent, &why, NULL);
+	}
 	health_stop(&agent);
 	conclude(&agent);
 	return agent.exit;

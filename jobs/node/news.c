@@ -5,6 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "jobs/base/err.h"
+
 #define NEWS_LINE ((size_t)1 << 20)
 
 static void report_line(const struct news *news, const char *text, size_t len)
@@ -35,7 +37,7 @@ static void on_readable(void *arg)
 	const char *end;
 	ssize_t len = read(news->helper->news_fd, buffer, sizeof buffer);
 
-	if (len < 0 && (errno == EAGAIN || errno == EINTR))
+	if (len < 0 && err_errno_passes(errno))
 		return;
 	if (len <= 0) {
 		stop_listening(news);

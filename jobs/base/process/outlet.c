@@ -11,9 +11,11 @@
 #include <unistd.h>
 
 #include "jobs/base/clock.h"
+#include "jobs/base/err.h"
 
 #define NOTE_MAX     256
 #define STOP_POLL_MS 100 /* interval of the checks for a stop signal */
+#define WRITE_TRIES  4   /* of one write, each of which fails for a cause that may pass */
 #define DROP_PARTS   16  /* a drop frees at least room / DROP_PARTS, so that it is rare */
 
 bool outlet_unblock(int fd)
@@ -90,18 +92,21 @@ static void wait_for_reader_or_stop(struct outlet *outlet)
 static size_t write_some(struct outlet *outlet, const char *bytes, size_t len)
 {
 	size_t at = 0;
+	int tries = 1;
 
 	while (at < len && !outlet->failed) {
 		ssize_t done = write(outlet->fd, bytes + at, len - at);
 
-		if (done >= 0)
+		if (done >= 0) {
 			at += (size_t)done;
-		else if (errno == EAGAIN && outlet->rules.room > 0)
+			tries = 1;
+		} else if (errno == EAGAIN && outlet->rules.room > 0) {
 			break;
-		else if (errno == EAGAIN)
+		} else if (errno == EAGAIN) {
 			wait_for_reader_or_stop(outlet);
-		else if (errno != EINTR)
+		} else if (errno != EINTR && (tries++ == WRITE_TRIES || !err_errno_passes(errno))) {
 			outlet->failed = errno;
+		}
 	}
 	if (at > 0)
 		outlet->mid_line = bytes[at - 1] != '\n';

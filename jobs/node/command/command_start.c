@@ -16,6 +16,8 @@
 /* The command could not be executed: reports its end as a shell would. */
 static void no_command(struct agent *agent, int exit_status, struct err **why)
 {
+	if (agent_repeats(agent, why))
+		return;
 	report_error(&agent->report, *why, "user-config");
 	err_freep(why);
 	MESSAGE_SET(&agent->report.said, ended, clock_utc_now().ms);
@@ -42,6 +44,7 @@ static int spawn(struct agent *agent, const char *program, char **argv, struct e
 		command_watch_close(agent);
 		return -1;
 	}
+	agent->step = NULL;
 	agent->start_at = clock_mono_now();
 	MESSAGE_SET(&agent->report.said, started, clock_utc_now().ms);
 	if (proc_identify(agent->command, &id) == 0) {
@@ -64,6 +67,8 @@ void command_start(struct agent *agent)
 	AUTO(err_freep) struct err *why = NULL;
 	int no = 0;
 
+	watchdog_release(&agent->watchdog);
+	command_env_release(&agent->env);
 	agent->oom_before = host_evidence_oom_kills();
 	if (secrets_fetch(&agent->config, &why) < 0) {
 		agent_fail(agent, &why,

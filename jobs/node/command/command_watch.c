@@ -43,7 +43,7 @@ static bool read_pipe(struct agent *agent, struct turn turn)
 		} else if (len == 0) {
 			return false;
 		} else if (errno != EINTR) {
-			return errno == EAGAIN;
+			return err_errno_passes(errno); /* EAGAIN, or no more than a bad moment */
 		}
 	}
 	return true;

@@ -18,6 +18,7 @@
 
 #define ROUTES_MAX ((size_t)1 << 20)
 #define RETRY_MS   500
+#define LOOKS      3 /* at what the kernel tells, after one that failed */
 
 struct route {
 	char name[IF_NAMESIZE];
@@ -60,8 +61,11 @@ static char *best_route(const char *folder, const char *name, route_fn read)
 	struct route best = { .name = "" };
 	char *save = NULL;
 
-	if (fs_read(path, ROUTES_MAX, &text, &ignored) < 0)
-		return NULL;
+	for (int i = 0; fs_read(path, ROUTES_MAX, &text, &ignored) < 0; i++) {
+		if (i == LOOKS || !err_passes(ignored))
+			return NULL;
+		err_freep(&ignored);
+	}
 	for (char *line = strtok_r(text.text, "\n", &save); line;
 	     line = strtok_r(NULL, "\n", &save)) {
 		struct route route = { .name = "" };
@@ -111,8 +115,9 @@ static char *address_of(const char *interface)
 	struct ifaddrs *all;
 	char *found = NULL;
 
-	if (getifaddrs(&all) < 0)
-		return NULL;
+	for (int i = 0; getifaddrs(&all) < 0; i++)
+		if (i == LOOKS)
+			return NULL;
 	for (size_t i = 0; i < STK_LENGTH(families) && !found; i++)
 		for (const struct ifaddrs *at = all; at && !found; at = at->ifa_next)
 			if (strcmp(at->ifa_name, interface) == 0 && is_of_family(at, families[i]))

@@ -5,10 +5,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "jobs/base/err.h"
 #include "jobs/store/order.h"
 
 #define PREFIX_LEN (sizeof AGENT_LINE - 1)
 #define OUTPUT_MAX ((size_t)1 << 20) /* bytes that the reader has not taken yet */
+#define LOG_TRIES  4 /* of one write to the log, each of which fails for a cause that may pass */
 
 void output_relay_init(struct output_relay *relay, int fd, int file_fd, struct loop *loop)
 {
@@ -31,15 +33,18 @@ void output_relay_release(struct output_relay *relay)
 /* Returns 0, or errno. */
 static int write_all(int fd, const char *at, size_t left)
 {
+	int tries = 1;
+
 	while (left > 0) {
 		ssize_t done = write(fd, at, left);
 
-		if (done < 0 && errno == EINTR)
-			continue;
-		if (done < 0)
+		if (done >= 0) {
+			at += done;
+			left -= (size_t)done;
+			tries = 1;
+		} else if (errno != EINTR && (tries++ == LOG_TRIES || !err_errno_passes(errno))) {
 			return errno;
-		at += done;
-		left -= (size_t)done;
+		}
 	}
 	return 0;
 }
