@@ -1,6 +1,7 @@
 /* Rules with clocks: see clocks.h. */
 #include "tests/world/clocks.h"
 
+#include "tests/world/once.h"
 #include "tests/world/play.h"
 #include "tests/world/rules.h"
 
@@ -30,33 +31,10 @@ static void health(const struct story *story)
 	}
 }
 
-/* C9. No call that fails or is slow once, at any place, ends a driver or an agent, changes a
- * verdict, costs an attempt or a checkpoint. A look that failed is unknown and repeated. */
-static void once_is_nothing(const struct story *story)
-{
-	for (int64_t s = rules_checked(); s < story->count; s++) {
-		const struct event *ev = &story->events[s].event;
-
-		if ((ev->kind == EV_ATTEMPT_INTENDED && ev->attempt > 1) ||
-		    ev->kind == EV_RETRY_SCHEDULED || ev->kind == EV_WORKER_LOST ||
-		    ev->kind == EV_OUTPUTS_LEFT || ev->kind == EV_CHECKPOINT_REJECTED ||
-		    (ev->kind == EV_DRIVER_TOOK_OVER && ev->epoch > 1) ||
-		    (ev->kind == EV_JIT_COMPILED && ev->graphs > 0))
-			rule_breaks("C9", "%s after one call that failed once",
-				    event_rows[ev->kind].name);
-		if (ev->kind == EV_RUN_ENDED && ev->exit_code != 0 && !playing->setting.deadline_s)
-			rule_breaks("C9",
-				    "the run ended with %d after one call that failed once: %s",
-				    (int)ev->exit_code, ev->reason);
-	}
-	if (playing->drivers > 1)
-		rule_breaks("C9", "a driver ended after one call that failed once");
-}
-
 void clocks_check(const struct story *story)
 {
-	if (playing->one_fault)
-		once_is_nothing(story);
+	if (playing->mishap)
+		once_check(story);
 	else
 		health(story);
 }

@@ -20,6 +20,16 @@
 /* Kinds of a run's state; those from STATE_SHARE on can be used from several machines. */
 enum state_kind { STATE_SQLITE, STATE_FOLDER, STATE_SHARE, STATE_BUCKET, STATE_KINDS };
 
+/* What happens at a place of a scenario (points.h). */
+enum mishap {
+	MISHAP_NONE,
+	MISHAP_ERROR, /* one call fails once */
+	MISHAP_DRIVER_KILLED,
+	MISHAP_HELPER_KILLED,
+	MISHAP_AGENT_KILLED,
+	MISHAP_POWER,
+};
+
 struct setting {
 	int nodes;  /* 1 to 4 */
 	bool cloud; /* the far engine; else local */
@@ -55,7 +65,8 @@ struct schedule {
 	const char *script;          /* of faults; NULL: drawn */
 	const bool *left_out; /* which of the drawn faults do not happen; NULL: none of them */
 	bool at_places;       /* points.h */
-	bool one_fault;       /* one call fails once, and nothing else goes wrong */
+	enum mishap mishap;   /* it has happened, and nothing else goes wrong */
+	const struct process *struck; /* whose call it was */
 	bool trace, trace_calls;
 };
 extern struct schedule *playing;

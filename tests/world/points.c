@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 
+#include "tests/world/cloud.h"
 #include "tests/world/faults.h"
 #include "tests/world/kernel.h"
 #include "tests/world/play.h"
@@ -89,6 +90,7 @@ static void note(const struct process *process, const struct call *call, const c
 		 process->name, path ? path : "", how);
 	snprintf(reports_of[own - 1].why, sizeof reports_of[own - 1].why, "%s", own_words);
 	trace_line("%s", own_words);
+	playing->struck = process;
 }
 
 static void fail_each_way(struct process *process, struct call *call, const char *path)
@@ -97,11 +99,50 @@ static void fail_each_way(struct process *process, struct call *call, const char
 		if (!next_case())
 			continue;
 		call->error = *error;
-		playing->one_fault = true;
+		playing->mishap = MISHAP_ERROR;
 		note(process, call, strerrorname_np(*error), path);
 		playing->faults[call->id]++;
 		return;
 	}
+}
+
+static enum mishap killed(const struct process *process)
+{
+	switch (fault_target_of(process)) {
+	case TARGET_DRIVER:
+		return MISHAP_DRIVER_KILLED;
+	case TARGET_HELPER:
+		return MISHAP_HELPER_KILLED;
+	default:
+		return MISHAP_AGENT_KILLED;
+	}
+}
+
+struct taken {
+	struct cloud_job *job;
+	int node;
+};
+
+static void take(void *arg)
+{
+	const struct taken *taken = arg;
+
+	cloud_take_machine(taken->job, taken->node);
+}
+
+/* The service knows when it loses a machine of a job. */
+static void cut(struct machine *machine)
+{
+	static struct taken taken;
+
+	for (struct cloud_job *job = cloud_jobs; job; job = job->next)
+		for (int node = 0; node < job->nodes && !job->ended_ns; node++)
+			if (job->machines[node] == machine)
+				taken = (struct taken){ job, node };
+	if (taken.job)
+		world_at(now_ns, take, &taken);
+	else
+		machine_halt(machine, true);
 }
 
 static void at_place(struct process *process, struct call *call, const char *path)
@@ -117,10 +158,12 @@ static void at_place(struct process *process, struct call *call, const char *pat
 	} else if (next_case()) {
 		note(process, call, points.mode == POINTS_KILLS ? "killed" : "power lost", path);
 		if (points.mode == POINTS_KILLS) {
+			playing->mishap = killed(process);
 			process_signal(process, SIGKILL);
 		} else {
+			playing->mishap = MISHAP_POWER;
 			playing->hosts_to_boot = true;
-			machine_halt(process->machine, true);
+			cut(process->machine);
 		}
 	}
 }

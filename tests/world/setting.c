@@ -174,8 +174,8 @@ static const struct scenario {
 	  { .nodes = 1,
 	    .state = STATE_FOLDER,
 	    .steps = 400,
-	    .saves_every = 50,
-	    .deadline_s = 900,
+	    .saves_every = 20,
+	    .deadline_s = 60,
 	    .stall_s = 600 } },
 };
 
@@ -192,8 +192,8 @@ static void set_scenario(struct schedule *schedule)
 		if (strcmp(scenarios[i].name, schedule->scenario) == 0)
 			*s = scenarios[i].setting;
 	s->calm = true;
-	s->step_ns = 5 * WORLD_S;
-	s->compile_ns = 4 * WORLD_S;
+	s->step_ns = 500 * WORLD_MS;
+	s->compile_ns = 500 * WORLD_MS;
 	s->start_s = 1800;
 	s->backoff_first_s = 5;
 	s->backoff_max_s = 60;

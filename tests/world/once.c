@@ -1,0 +1,79 @@
+/* What one mishap may cost: see once.h. */
+#include "tests/world/once.h"
+
+#include <sys/wait.h>
+
+#include "jobs/base/exitcode.h"
+#include "tests/world/faults.h"
+#include "tests/world/play.h"
+#include "tests/world/rules.h"
+#include "tests/world/story.h"
+
+/* By mishap: the rule, what the journal calls it, and what it may cost. */
+static const struct cost {
+	const char *rule, *words;
+	int attempts; /* of a phase */
+	int drivers;
+	bool retries; /* retry.scheduled: the attempt was started, and is over */
+	bool jit;     /* the training may have to compile what was not saved */
+} costs[] = {
+	[MISHAP_ERROR] = { "C9", "one call that failed once", 1, 1, false, false },
+	[MISHAP_DRIVER_KILLED] = { "C13", "the driver was killed", 2, 2, false, false },
+	[MISHAP_HELPER_KILLED] = { "C11", "a helper was killed", 1, 1, false, false },
+	[MISHAP_AGENT_KILLED] = { "C13", "an agent was killed", 2, 1, true, false },
+	/* The compiler's lock may outlast what it stood for, which costs one more. */
+	[MISHAP_POWER] = { "C13", "a machine lost power", 3, 2, true, false },
+};
+
+/* No mishap of these loses what was saved, or has a machine or a process be taken for lost that
+ * works. */
+static bool is_never_due(const struct event *ev)
+{
+	return ev->kind == EV_OUTPUTS_LEFT || ev->kind == EV_CHECKPOINT_REJECTED ||
+	       ev->kind == EV_ATTEMPT_STALLED;
+}
+
+static bool costs_too_much(const struct cost *cost, const struct event *ev)
+{
+	return is_never_due(ev) ||
+	       (ev->kind == EV_ATTEMPT_INTENDED && ev->attempt > cost->attempts) ||
+	       (ev->kind == EV_RETRY_SCHEDULED && !cost->retries) ||
+	       (ev->kind == EV_WORKER_LOST && !cost->retries) ||
+	       (ev->kind == EV_DRIVER_TOOK_OVER && ev->epoch > cost->drivers) ||
+	       (ev->kind == EV_JIT_COMPILED && ev->graphs > 0 && !cost->jit);
+}
+
+/* A command that was refused before its run was begun says so and ends: nothing has been submitted,
+ * and whoever typed it is still there to type it again. It would be no kindness to retry for them
+ * what may as well be a wrong name or a disk that is broken. */
+static bool was_never_begun(const struct story *story)
+{
+	const struct process *struck = playing->struck;
+
+	return fault_target_of(struck) == TARGET_DRIVER && struck->state != PROCESS_ALIVE &&
+	       WIFEXITED(struck->status) &&
+	       (WEXITSTATUS(struck->status) == EXIT_REFUSED ||
+		WEXITSTATUS(struck->status) == EXIT_UNREACHABLE ||
+		WEXITSTATUS(struck->status) == EXIT_SPEC) &&
+	       story->count > 0 && story->events[0].writer != struck;
+}
+
+void once_check(const struct story *story)
+{
+	const struct cost *cost = &costs[playing->mishap];
+
+	if (playing->mishap == MISHAP_NONE)
+		return;
+	for (int64_t s = rules_checked(); s < story->count; s++) {
+		const struct event *ev = &story->events[s].event;
+
+		if (costs_too_much(cost, ev))
+			rule_breaks(cost->rule, "%s after %s", event_rows[ev->kind].name,
+				    cost->words);
+		if (ev->kind == EV_RUN_ENDED && ev->exit_code != 0 && !playing->setting.deadline_s)
+			rule_breaks(cost->rule, "the run ended with %d after %s: %s",
+				    (int)ev->exit_code, cost->words, ev->reason);
+	}
+	if (playing->drivers > cost->drivers && !was_never_begun(story))
+		rule_breaks(cost->rule, "a driver ended after %s", cost->words);
+}
