@@ -53,10 +53,10 @@ static int patiently(int (*fn)(struct agent *agent, struct err **err), struct ag
 	int result;
 
 	for (int i = 0; (result = fn(agent, err)) < 0; i++) {
-		if (i == BEGIN_AGAIN || !err_passes(*err) || loop_stop_pending())
+		if (i == BEGIN_AGAIN || !err_passes(*err) || loop_stop_pending() ||
+		    !cancel_pause(BEGIN_AGAIN_MS << i))
 			return -1;
 		err_freep(err);
-		poll(NULL, 0, BEGIN_AGAIN_MS << i);
 	}
 	return result;
 }
