@@ -54,6 +54,8 @@ pid_t __wrap_waitpid(pid_t wanted, int *ret_status, int options)
 	bool any;
 	int waited = 0;
 
+	if (options & WNOHANG)
+		call.error = 0; /* it does not wait, so nothing interrupts it: waitpid(2) */
 	if (call.error)
 		return call_fail(&call);
 	while (!(child = ended_child(wanted, &any)) && any && !(options & WNOHANG) && waited == 0)
