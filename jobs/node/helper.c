@@ -39,7 +39,6 @@ static _Noreturn void be_helper(const char *name, helper_fn fn, const void *task
 	signal(SIGTERM, SIG_IGN);
 	signal(SIGINT, SIG_IGN);
 	signal(SIGHUP, SIG_IGN);
-	signal(SIGPIPE, SIG_DFL);
 	cancel_when(NULL, NULL); /* a store does not look for a signal either */
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
