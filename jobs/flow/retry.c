@@ -34,11 +34,11 @@ const struct retry_row retry_rows[CLASS_COUNT] = {
 /* If no instances are available, the wait begins at eight times the first delay. */
 #define CAPACITY_DELAY_DOUBLINGS 3
 
-/* Full jitter below min(max, first * 2^n), from the seed; n is the number of failures before
- * this one. */
+/* Between first and min(max, first * 2^n), drawn from the seed; n is the number of failures before
+ * this one. So no pause is shorter than the spec says, and the first is as long as it says. */
 static int64_t delay_ms(const struct flow_policy *policy, int64_t seed, int64_t failures)
 {
-	int64_t ceiling = policy->backoff_first_ms;
+	int64_t ceiling = policy->backoff_first_ms, floor;
 
 	for (int64_t n = 0; n < failures && ceiling < policy->backoff_max_ms; n++) {
 		if (ceiling <= 0)
@@ -50,8 +50,9 @@ static int64_t delay_ms(const struct flow_policy *policy, int64_t seed, int64_t 
 		ceiling = policy->backoff_max_ms;
 	if (ceiling <= 0)
 		return 0;
-	return (int64_t)(flow_mix(seed, UINT64_C(0xbac0ff), (uint64_t)failures) %
-			 ((uint64_t)ceiling + 1));
+	floor = policy->backoff_first_ms < ceiling ? policy->backoff_first_ms : ceiling;
+	return floor + (int64_t)(flow_mix(seed, UINT64_C(0xbac0ff), (uint64_t)failures) %
+				 ((uint64_t)(ceiling - floor) + 1));
 }
 
 /* Returns 0 if the event has no signature. */
@@ -147,10 +148,6 @@ int64_t retry_wait_ms(const struct flow *flow)
 	int64_t n = flow->budget[flow->phase].backoff_failures - 1;
 	int64_t seed;
 
-	/* A reclaimed machine says nothing about the next one: no wait, if this is the first
-	 * setback since the last checkpoint. */
-	if (flow->last_class == CLASS_SPOT && n <= 0)
-		return 0;
 	if (flow->last_class == CLASS_CAPACITY)
 		n += CAPACITY_DELAY_DOUBLINGS;
 	seed = (int64_t)flow_mix(flow->seed, (uint64_t)flow->phase, (uint64_t)flow->attempt);

@@ -118,7 +118,7 @@ static void spot_and_capacity_use_up_no_budget(void **state)
 	assert_int_equal(s.flow.state, FLOW_TRAIN);
 }
 
-static void a_reclaimed_machine_is_replaced_at_once_the_first_time(void **state)
+static void a_reclaimed_machine_waits_for_the_first_pause_too(void **state)
 {
 	struct flow_policy policy = story_policy();
 	struct story s;
@@ -126,8 +126,8 @@ static void a_reclaimed_machine_is_replaced_at_once_the_first_time(void **state)
 	(void)state;
 	story_begin_training(&s, &policy);
 	story_at(&s, MIN(1), ended(PHASE_TRAIN, 1, CLASS_SPOT));
-	assert_int_equal(s.flow.attempt_state, ATTEMPT_INTENDED);
-	assert_int_equal(s.flow.attempt, 2);
+	assert_int_equal(s.flow.attempt_state, ATTEMPT_BACKOFF);
+	assert_int_equal(s.flow.until.ms - s.flow.at.ms, policy.backoff_first_ms);
 }
 
 static void a_compile_failure_gets_one_retry(void **state)
@@ -274,7 +274,7 @@ static void the_backoff_is_jittered_and_bounded(void **state)
 		for (int64_t seed = 0; seed < 200; seed++) {
 			int64_t delay = delay_of(&policy, seed, failures);
 
-			assert_true(delay >= 0 && delay <= ceiling);
+			assert_true(delay >= policy.backoff_first_ms && delay <= ceiling);
 			assert_int_equal(delay, delay_of(&policy, seed, failures));
 			distinct += delay != last;
 			highest = delay > highest ? delay : highest;
@@ -356,7 +356,7 @@ int main(void)
 		cmocka_unit_test(the_attempts_of_the_spec_are_used_and_no_more),
 		cmocka_unit_test(failures_without_a_new_checkpoint_in_a_row_end_the_run),
 		cmocka_unit_test(spot_and_capacity_use_up_no_budget),
-		cmocka_unit_test(a_reclaimed_machine_is_replaced_at_once_the_first_time),
+		cmocka_unit_test(a_reclaimed_machine_waits_for_the_first_pause_too),
 		cmocka_unit_test(a_compile_failure_gets_one_retry),
 		cmocka_unit_test(a_compile_failure_that_the_cache_knows_nothing_of_is_none),
 		cmocka_unit_test(failures_of_phase_1_do_not_count_in_training),
