@@ -27,9 +27,10 @@
  * - Effects are carried out in their order, and no further once one of them led to
  *   an event: a limit is judged after the attempt was looked at, not before.
  * - No EFFECT_FIND while the driver's own submission is still in flight.
- * - `now` is the wall clock, but never behind the newest event plus the time
- *   measured since on the monotonic clock: else a clock that is set back would
- *   hold a retry for as long as it was set back.
+ * - `now` is the wall clock at the takeover plus the time measured since on the
+ *   monotonic clock, never behind the newest event plus the time since: a clock
+ *   that is set back would hold a retry, one that is set forward would reach a
+ *   limit.
  * - Everything that an attempt reported is journalled before its end.
  */
 #ifndef STK_FLOW_FLOW_H
@@ -280,6 +281,10 @@ bool flow_keeps_key(const struct flow *flow);
 
 /* True if the current attempt may be on its engine, as far as the journal tells. */
 bool flow_may_have_job(const struct flow *flow);
+
+/* Returns when the next limit can be reached by time alone, UTC in ms; INT64_MAX: never. It may lie
+ * behind. */
+int64_t limit_next_ms(const struct flow *flow);
 
 /* Applies one journalled event. Late events (of another attempt or phase than the current one)
  * and events without meaning in this state change only the time and the ledger. */

@@ -50,11 +50,9 @@ int64_t retry_times(const struct flow *flow, const struct event *ev);
  * ran far enough to exit. */
 bool retry_had_machines(const struct flow *flow, const struct event *ev);
 
-/* Returns the limit that is reached now, LIMIT_NONE: none; limit_text() says why, for people;
- * limit_next_ms() returns when the next one can be reached by time alone (INT64_MAX: never). */
+/* Returns the limit that is reached now, LIMIT_NONE: none; limit_text() says why, for people. */
 enum run_limit limit_reached(const struct flow *flow, struct utc now);
 void limit_text(const struct flow *flow, enum run_limit limit, char *to, size_t size);
-int64_t limit_next_ms(const struct flow *flow);
 
 /* Returns the limit that is forecast to be reached before the training ends, of those not yet
  * reported; limit_forecast_text() says why, for people. */

@@ -17,8 +17,12 @@ struct utc driver_now(const struct driver *driver)
 	struct utc now = clock_utc_now();
 	int64_t least = driver->flow.at.ms;
 
-	if (driver->live)
-		least += clock_mono_now().ms - driver->seq_at.ms;
+	if (driver->live) {
+		struct mono mono = clock_mono_now();
+
+		now.ms = driver->live_at.ms + (mono.ms - driver->live_since.ms);
+		least += mono.ms - driver->seq_at.ms;
+	}
 	if (now.ms < least)
 		now.ms = least;
 	return now;
@@ -84,6 +88,12 @@ static void on_timer(void *arg)
 
 void driver_wake_in(struct driver *driver, int64_t delay_ms)
 {
+	/* No wait is longer than until the next limit is due. One that is due already does not end a
+	 * wait: it could not be acted on. */
+	int64_t due_ms = limit_next_ms(&driver->flow) - driver_now(driver).ms;
+
+	if (due_ms > 0 && due_ms < delay_ms)
+		delay_ms = due_ms;
 	loop_remove(driver->loop, driver->timer);
 	driver->timer = loop_after(driver->loop, delay_ms < 1 ? 1 : delay_ms, on_timer, driver);
 }

@@ -120,6 +120,8 @@ struct driver {
 	struct preflight probe; /* tries the buckets in use: own */
 	bool trusts;            /* all buckets were tried: own */
 	bool live;              /* replay is over: another driver's event ends this one: own */
+	struct utc live_at;     /* the wall clock when the replay was over: own */
+	struct mono live_since; /* the same moment: own */
 	bool goes_on;           /* the run existed before this driver: rebuilt */
 	bool took_over;         /* driver.took_over is journalled: own */
 	bool reaches_out;       /* a part of the run is kept by a service: rebuilt, from the plan */
@@ -169,15 +171,16 @@ int driver_try_record(struct driver *driver, struct event *ev, struct err **err)
 /* Reads the events that other processes have appended: requests, or a takeover. */
 int driver_absorb(struct driver *driver, struct err **err);
 
-/* The wall clock, but never behind the newest event plus the time since: a clock that is set back
- * must not delay what waits. */
+/* The wall clock as it was when the driver took the run over, plus the time since: a clock that is
+ * set moves no limit and no wait. Never behind the newest event plus the time since. */
 struct utc driver_now(const struct driver *driver);
 
 /* Checks that this is still the driver. Called before every effect, and once more where much time
  * can have passed since. Returns -1 if it stands down and the effect must not be carried out. */
 int driver_keep(struct driver *driver, struct err **err);
 
-/* Makes the loop look at the effects again as soon as it turns, or after `delay_ms`. */
+/* Makes the loop look at the effects again as soon as it turns, or after `delay_ms`, or when the next
+ * limit is due. */
 void driver_wake(struct driver *driver);
 void driver_wake_in(struct driver *driver, int64_t delay_ms);
 

@@ -110,6 +110,8 @@ static int take_run(struct driver *driver, struct err **err)
 	if (replay_all(driver, err) < 0)
 		return -1;
 	driver->live = true;
+	driver->live_at = clock_utc_now();
+	driver->live_since = clock_mono_now();
 	driver->goes_on = driver->seq > 0;
 	if (driver->seq == 0)
 		return 0;
