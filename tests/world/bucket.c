@@ -12,6 +12,8 @@
 #include "jobs/base/mem.h"
 #include "jobs/base/process/cancel.h"
 #include "tests/world/call.h"
+#include "tests/world/clocks_seen.h"
+#include "tests/world/clocks_time.h"
 #include "tests/world/far_wraps.h"
 #include "tests/world/kernel.h"
 
@@ -159,11 +161,13 @@ static bool wait_for_answer(int64_t ns)
 	return !cancel_is_due();
 }
 
-enum call_answer service_request(int id, const char *about, uint64_t bytes)
+static enum call_answer wait_for_service(int id, const char *about, uint64_t bytes)
 {
 	struct call call = call_enter((enum call_id)id, about, -1);
 	int64_t patience = GIVE_UP_NS;
 
+	if (is_cut_off())
+		time_call_hangs(self);
 	while (is_cut_off() && patience > 0) {
 		if (!wait_for_answer(WORLD_S))
 			return ANSWER_NONE;
@@ -178,6 +182,16 @@ enum call_answer service_request(int id, const char *about, uint64_t bytes)
 	if (call.error == EACCES)
 		return ANSWER_REFUSED;
 	return call.done ? ANSWER_LOST : ANSWER_NONE;
+}
+
+enum call_answer service_request(int id, const char *about, uint64_t bytes)
+{
+	enum call_answer answer = wait_for_service(id, about, bytes);
+
+	time_call_returns(self);
+	if (answer != ANSWER_YES)
+		seen_refusal(self, (enum call_id)id, about);
+	return answer;
 }
 
 /* Sets the error of a request that did not work. */

@@ -1,12 +1,19 @@
 /* Rules with clocks: see clocks.h. */
 #include "tests/world/clocks.h"
 
+#include "tests/world/clocks_seen.h"
 #include "tests/world/once.h"
 #include "tests/world/play.h"
 #include "tests/world/rules.h"
 
+void clocks_begin(void)
+{
+	seen_begin();
+}
+
 void clocks_reset(void)
 {
+	seen_next_run();
 }
 
 /* C15. Without faults: no relaunch, no false stall, no warning, one attempt a phase. */
@@ -37,9 +44,10 @@ void clocks_check(const struct story *story)
 		once_check(story);
 	else
 		health(story);
+	seen_look(story);
 }
 
 void clocks_check_end(const struct story *story)
 {
-	(void)story;
+	seen_look_end(story);
 }

@@ -4,7 +4,8 @@
 
 #include "tests/world/story.h"
 
-void clocks_reset(void);
+void clocks_begin(void); /* a schedule begins */
+void clocks_reset(void); /* a run of it does */
 void clocks_check(const struct story *story);
 void clocks_check_end(const struct story *story);
 

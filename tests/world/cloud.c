@@ -13,6 +13,7 @@
 #include "jobs/store/store.h"
 #include "tests/world/bucket.h"
 #include "tests/world/call.h"
+#include "tests/world/clocks_seen.h"
 #include "tests/world/far_wraps.h"
 #include "tests/world/kernel.h"
 #include "tests/world/tree.h"
@@ -460,5 +461,6 @@ static const struct engine_ops cloud_ops = {
 
 const struct engine_ops *__wrap_engine_find(const char *name)
 {
-	return name && strcmp(name, "batch") == 0 ? &cloud_ops : __real_engine_find(name);
+	return seen_engine(name && strcmp(name, "batch") == 0 ? &cloud_ops
+							      : __real_engine_find(name));
 }

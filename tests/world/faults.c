@@ -8,6 +8,8 @@
 #include <string.h>
 
 #include "tests/world/bucket.h"
+#include "tests/world/clocks_seen.h"
+#include "tests/world/clocks_time.h"
 #include "tests/world/cloud.h"
 #include "tests/world/kernel.h"
 #include "tests/world/play.h"
@@ -69,16 +71,20 @@ static bool is_on(const struct fault *fault)
 	return now_ns >= fault->at_ns && now_ns < fault->until_ns && fault->left != 0;
 }
 
-static void strike(struct fault *fault, struct call *call)
+static void strike(struct fault *fault, struct process *process, struct call *call,
+		   const char *path)
 {
 	switch (fault->kind) {
 	case FAULT_CALL:
 		call->error = fault->error;
 		call->done = fault->done;
 		playing->faults[call->id]++;
+		seen_refusal(process, call->id, path);
 		break;
 	case FAULT_SLOW:
+		time_call_hangs(process);
 		world_spend(fault->span_ns);
+		time_call_returns(process);
 		break;
 	case FAULT_SHORT:
 		call->share = 1 + (size_t)chance_below(chance_one_in(8) ? 64 : 2000);
@@ -95,6 +101,7 @@ static void on_call(struct process *process, struct call *call, const char *path
 {
 	if (playing->trace_calls && call_rows[call->id].kind != CALL_OWN)
 		trace_line("%s %s", call_rows[call->id].name, path ? path : "");
+	seen_call(process, call->id, path);
 	for (int i = 0; i < fault_count; i++) {
 		struct fault *fault = &faults[i];
 
@@ -105,7 +112,7 @@ static void on_call(struct process *process, struct call *call, const char *path
 			   fault->kind == FAULT_CALL ? ": " : "",
 			   fault->kind == FAULT_CALL ? strerrorname_np(fault->error) : "",
 			   fault->done ? ", though done" : "");
-		strike(fault, call);
+		strike(fault, process, call, path);
 		if (path)
 			trace_line("  about %s", path);
 		return;

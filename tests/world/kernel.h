@@ -142,6 +142,8 @@ struct process *process_start(const struct process_start *start);
 struct process *process_find(const struct machine *machine, pid_t pid); /* alive or zombie; NULL */
 /* A signal from the world's own hand; SIGKILL, SIGSTOP and SIGCONT act at once. */
 void process_signal(struct process *process, int signo);
+/* Told of each signal that is sent to a living process; NULL: nobody is. */
+extern void (*signal_watcher)(const struct process *to, int signo);
 /* Ends the running process. */
 _Noreturn void process_exit(int status);
 

@@ -49,6 +49,7 @@ void rules_reset(void)
 {
 	rules_broken = NULL;
 	launches_reset();
+	clocks_begin();
 	rules_next_run();
 }
 

@@ -85,6 +85,8 @@ void signal_act(struct process *process)
 	}
 }
 
+void (*signal_watcher)(const struct process *to, int signo);
+
 void signal_send(struct process *process, int signo)
 {
 	uint64_t bit = SIGNAL_BIT(signo);
@@ -93,6 +95,8 @@ void signal_send(struct process *process, int signo)
 
 	if (process->state != PROCESS_ALIVE)
 		return;
+	if (signal_watcher)
+		signal_watcher(process, signo);
 	if (signo == SIGKILL) {
 		process_end(process, SIGKILL);
 		return;

@@ -9,6 +9,7 @@
 #include "jobs/run/journal/event_json.h"
 #include "jobs/run/journal/journal.h"
 #include "jobs/run/plan/plan.h"
+#include "tests/world/clocks_seen.h"
 
 int __real_journal_append(struct journal *journal, const char *run, const struct event *ev,
 			  struct err **err);
@@ -90,7 +91,7 @@ static void begin(struct story *story, const struct event *ev)
 	flow_init(&story->shadow, &story->policy);
 }
 
-static void tell(const char *run, json_t *row, const struct process *writer)
+static void tell(const char *run, json_t *row, const struct process *writer, int64_t made_ns)
 {
 	int64_t seq = js_int(row, "seq", 0);
 	struct story *story = story_of(run);
@@ -116,6 +117,7 @@ static void tell(const char *run, json_t *row, const struct process *writer)
 	next = &story->events[story->count++];
 	*next = (struct story_event){ .row = json_deep_copy(row),
 				      .at_ns = now_ns,
+				      .made_ns = made_ns,
 				      .writer = writer };
 	if (event_decode(next->row, &next->event, &ignored) <= 0)
 		contradict(story, "event %lld cannot be read", (long long)seq);
@@ -129,10 +131,12 @@ static void tell(const char *run, json_t *row, const struct process *writer)
 int __wrap_journal_append(struct journal *journal, const char *run, const struct event *ev,
 			  struct err **err)
 {
+	int64_t made_ns = now_ns;
 	int appended = __real_journal_append(journal, run, ev, err);
 
 	if (appended > 0)
-		tell(run, journal_appended(journal), self);
+		tell(run, journal_appended(journal), self, made_ns);
+	seen_journal(self, appended >= 0);
 	return appended;
 }
 
@@ -149,7 +153,7 @@ static int read_event(void *arg, const struct event *ev, json_t *row, struct err
 	struct reading *reading = arg;
 	int done;
 
-	tell(reading->run, row, NULL);
+	tell(reading->run, row, NULL, now_ns);
 	reading->seq = js_int(row, "seq", reading->seq);
 	done = reading->fn(reading->arg, ev, row, err);
 	reading->cut |= done != 0;
@@ -167,5 +171,6 @@ int __wrap_journal_read(struct journal *journal, const char *run, int64_t from, 
 	if (result == 0 && !reading.cut && reading.seq < known && from <= known)
 		contradict(story, "event %lld was acknowledged and is not in the journal",
 			   (long long)known);
+	seen_journal(self, result == 0);
 	return result;
 }

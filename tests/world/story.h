@@ -21,6 +21,7 @@ struct story_event {
 	struct event event;           /* its texts and values live as long as `row` */
 	json_t *row;                  /* as the journal holds it */
 	int64_t at_ns;                /* when it was first called durable */
+	int64_t made_ns;              /* when its writer began to append it; else as at_ns */
 	const struct process *writer; /* who appended it; NULL: it was first seen by a reader */
 };
 

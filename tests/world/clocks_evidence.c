@@ -1,0 +1,99 @@
+/*
+ * C6. Evidence first: when the engine says that an attempt ended, attempt.ended is journalled
+ * within 10 s (of the journal's next answer, where it refused). Nothing that can be refused comes
+ * before it: locks, marks and copies follow, with events.
+ *
+ * Evidence is what lies in the attempt's own folder, and what the engine says. A refusal of
+ * anything else is no excuse.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/world/clocks_rules.h"
+#include "tests/world/clocks_time.h"
+#include "tests/world/play.h"
+#include "tests/world/rules.h"
+
+static struct {
+	struct stretch since; /* the engine's word */
+	enum phase phase;
+	int64_t attempt;
+	bool journal_refuses;
+} said;
+
+static void reset(void)
+{
+	memset(&said, 0, sizeof said);
+}
+
+static void on_engine(const struct story *story, const struct engine_word *word)
+{
+	if (word->what != WORD_DESCRIBE || word->state != ENGINE_ENDED ||
+	    word->who != seen_driver() || !seen_is_open(story, word->phase, word->attempt))
+		return;
+	if (said.since.who == word->who && said.phase == word->phase &&
+	    said.attempt == word->attempt)
+		return;
+	said.phase = word->phase;
+	said.attempt = word->attempt;
+	said.journal_refuses = false;
+	stretch_begin(&said.since, word->who);
+}
+
+static void on_journal(const struct process *who, bool answered)
+{
+	if (who != said.since.who || !who)
+		return;
+	if (!answered || said.journal_refuses)
+		stretch_begin(&said.since, who);
+	said.journal_refuses = !answered;
+}
+
+/* True if it is evidence of how the attempt ended. */
+static bool is_evidence(const struct refusal *refusal)
+{
+	char folder[64];
+
+	snprintf(folder, sizeof folder, "%s-%lld", flow_phase_names[said.phase],
+		 (long long)said.attempt);
+	return strstr(refusal->about, folder) != NULL || strncmp(refusal->about, "/proc/", 6) == 0;
+}
+
+static void on_refusal(const struct refusal *refusal)
+{
+	if (!said.since.who || refusal->who != said.since.who || !is_evidence(refusal))
+		return;
+	stretch_begin(&said.since, refusal->who);
+	said.since.from_ns += figure_ns(C6_AGAIN);
+}
+
+static void check(const struct story *story)
+{
+	int64_t took_ns = stretch_ns(&said.since);
+
+	(void)story;
+	if (said.since.who && said.since.who != seen_driver())
+		said.since.who = NULL;
+	if (said.since.who && !said.journal_refuses && took_ns > figure_ns(C6_ENDED))
+		rule_breaks("C6", "the engine said %.1f s ago that %s %d ended",
+			    (double)took_ns / 1e9, flow_phase_names[said.phase], (int)said.attempt);
+}
+
+static void on_event(const struct story *story, int64_t index)
+{
+	const struct event *ev = &story->events[index].event;
+
+	if (ev->kind != EV_ATTEMPT_ENDED || ev->phase != said.phase || ev->attempt != said.attempt)
+		return;
+	check(story);
+	said.since.who = NULL;
+}
+
+const struct clock_rule clock_evidence = {
+	.reset = reset,
+	.on_event = on_event,
+	.on_second = check,
+	.on_engine = on_engine,
+	.on_refusal = on_refusal,
+	.on_journal = on_journal,
+};

@@ -1,0 +1,121 @@
+/*
+ * C1. Heard: a stop request, SIGTERM or SIGINT is acted on within 5 s (15 s on far state), whatever
+ * the log, backlog, number of checkpoints or size of the cache.
+ *
+ * A request in the journal is acted on when the driver tells the job to save, asks the engine to
+ * stop or to find it, or ends the run; a signal when the driver has ended.
+ */
+#include <signal.h>
+#include <string.h>
+
+#include "jobs/store/order.h"
+#include "tests/world/clocks_rules.h"
+#include "tests/world/clocks_time.h"
+#include "tests/world/faults.h"
+#include "tests/world/play.h"
+#include "tests/world/rules.h"
+
+#define SIGNALLED_MAX 32
+
+static struct {
+	bool open;
+	struct stretch since; /* a driver has it */
+} request;
+static struct stretch signalled[SIGNALLED_MAX];
+static size_t signalled_count;
+
+static void reset(void)
+{
+	memset(&request, 0, sizeof request);
+	signalled_count = 0;
+}
+
+static int64_t heard_ns(void)
+{
+	return figure_ns(playing->setting.state == STATE_BUCKET ? C1_HEARD_FAR : C1_HEARD);
+}
+
+static void on_event(const struct story *story, int64_t index)
+{
+	const struct event *ev = &story->events[index].event;
+
+	switch (ev->kind) {
+	case EV_REQUEST_STOP:
+	case EV_REQUEST_DRAIN:
+		for (int64_t i = 0; i < index; i++)
+			if (story->events[i].event.kind == EV_REQUEST_STOP ||
+			    story->events[i].event.kind == EV_REQUEST_DRAIN ||
+			    story->events[i].event.kind == EV_LIMIT_REACHED ||
+			    story->events[i].event.kind == EV_RUN_ENDED)
+				return; /* nothing more is to be done */
+		request.open = true;
+		stretch_begin(&request.since, seen_driver());
+		break;
+	case EV_DRIVER_TOOK_OVER:
+		stretch_begin(&request.since, seen_driver());
+		break;
+	case EV_ATTEMPT_ENDED:
+	case EV_RUN_ENDED:
+		request.open = false;
+		break;
+	default:
+		break;
+	}
+}
+
+static void on_engine(const struct story *story, const struct engine_word *word)
+{
+	(void)story;
+	if (word->who == request.since.who &&
+	    (word->what == WORD_STOP || word->what == WORD_FIND || word->what == WORD_SUBMIT))
+		request.open = false;
+}
+
+static void on_call(const struct process *who, enum call_id id, const char *about)
+{
+	(void)id;
+	if (request.open && who == request.since.who && strstr(about, DRAIN_FILE))
+		request.open = false;
+}
+
+/* A request that cannot be read, or what follows from it cannot be journalled. */
+static void on_journal(const struct process *who, bool answered)
+{
+	if (!answered && who == request.since.who)
+		stretch_begin(&request.since, who);
+}
+
+static void on_signal(const struct process *to, int signo)
+{
+	if ((signo != SIGTERM && signo != SIGINT) || fault_target_of(to) != TARGET_DRIVER ||
+	    signalled_count == SIGNALLED_MAX)
+		return;
+	for (size_t i = 0; i < signalled_count; i++)
+		if (signalled[i].who == to)
+			return;
+	stretch_begin(&signalled[signalled_count++], to);
+}
+
+static void on_second(const struct story *story)
+{
+	(void)story;
+	if (request.open && request.since.who == seen_driver() &&
+	    stretch_ns(&request.since) > heard_ns())
+		rule_breaks("C1", "a stop was requested %.1f s ago and nothing is done",
+			    (double)stretch_ns(&request.since) / 1e9);
+	for (size_t i = 0; i < signalled_count; i++)
+		if (signalled[i].who->state == PROCESS_ALIVE &&
+		    stretch_ns(&signalled[i]) > heard_ns())
+			rule_breaks("C1", "a driver had a signal %.1f s ago and goes on",
+				    (double)stretch_ns(&signalled[i]) / 1e9);
+}
+
+const struct clock_rule clock_heard = {
+	.reset = reset,
+	.on_event = on_event,
+	.on_second = on_second,
+	.on_engine = on_engine,
+	.on_journal = on_journal,
+	.on_signal = on_signal,
+	.on_call = on_call,
+};
