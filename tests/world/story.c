@@ -115,10 +115,9 @@ static void tell(const char *run, json_t *row, const struct process *writer, int
 	}
 	story->events = mem_room(story->events, (size_t)story->count, sizeof *story->events);
 	next = &story->events[story->count++];
-	*next = (struct story_event){ .row = json_deep_copy(row),
-				      .at_ns = now_ns,
-				      .made_ns = made_ns,
-				      .writer = writer };
+	*next = (struct story_event){
+		.row = json_deep_copy(row), .at_ns = now_ns, .made_ns = made_ns, .writer = writer
+	};
 	if (event_decode(next->row, &next->event, &ignored) <= 0)
 		contradict(story, "event %lld cannot be read", (long long)seq);
 	if (next->event.kind == EV_RUN_CREATED)
