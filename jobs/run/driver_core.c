@@ -88,8 +88,8 @@ static void on_timer(void *arg)
 
 void driver_wake_in(struct driver *driver, int64_t delay_ms)
 {
-	/* No wait is longer than until the next limit is due. One that is due already does not end a
-	 * wait: it could not be acted on. */
+	/* No wait is longer than until the next limit is due. One that is due already does not end
+	 * a wait: it could not be acted on. */
 	int64_t due_ms = limit_next_ms(&driver->flow) - driver_now(driver).ms;
 
 	if (due_ms > 0 && due_ms < delay_ms)

@@ -179,8 +179,8 @@ struct utc driver_now(const struct driver *driver);
  * can have passed since. Returns -1 if it stands down and the effect must not be carried out. */
 int driver_keep(struct driver *driver, struct err **err);
 
-/* Makes the loop look at the effects again as soon as it turns, or after `delay_ms`, or when the next
- * limit is due. */
+/* Makes the loop look at the effects again as soon as it turns, or after `delay_ms`, or when the
+ * next limit is due. */
 void driver_wake(struct driver *driver);
 void driver_wake_in(struct driver *driver, int64_t delay_ms);
 
