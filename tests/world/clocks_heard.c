@@ -54,6 +54,7 @@ static void on_event(const struct story *story, int64_t index)
 	case EV_DRIVER_TOOK_OVER:
 		stretch_begin(&request.since, seen_driver());
 		break;
+	case EV_CHORE_FAILED: /* the job could not be told to save: C4 goes on from there */
 	case EV_ATTEMPT_ENDED:
 	case EV_RUN_ENDED:
 		request.open = false;
