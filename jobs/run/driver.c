@@ -39,18 +39,23 @@ static int apply_stop(struct driver *driver, const struct effect *effect, struct
 	return driver_stop_job(driver, effect->phase, effect->attempt, effect->job, err);
 }
 
-/* A job that could not be told to save is stopped when the time to save is over. */
+/* Time for which a job is asked to save that cannot be told. */
+#define UNTOLD_MS 5000
+
+/* A job that cannot be told to save is stopped soon: what it computes until then is paid for, and
+ * lost. The drain began when its time was set, whoever was the driver then. */
 static int apply_drain(struct driver *driver, const struct effect *effect, struct err **err)
 {
-	bool time_is_over = effect->until.ms - driver_now(driver).ms <= FLOW_DRAIN_MARGIN_MS;
+	int64_t left_ms = effect->until.ms - driver_now(driver).ms - FLOW_DRAIN_MARGIN_MS;
+	bool time_is_over = left_ms <= 0 || driver->flow.policy.drain_ms - left_ms >= UNTOLD_MS;
 	AUTO(err_freep) struct err *ignored = NULL;
 
 	if (driver_write_drain(driver, effect->phase, effect->attempt, err) == 0)
 		return 0;
 	if (driver->drain_failed_attempt != effect->attempt &&
 	    chores_fail(driver, effect->phase, effect->attempt,
-			"cannot ask the job to save; the job is stopped when the time for saving "
-			"is over",
+			"cannot ask the job to save; the job is stopped unless that works "
+			"within seconds",
 			*err, &ignored) == 0)
 		driver->drain_failed_attempt = effect->attempt;
 	err_freep(&ignored);
