@@ -28,7 +28,7 @@ void cancel_after(int64_t ms)
 	end_by.ms = ms ? clock_mono_now().ms + ms : 0;
 }
 
-bool cancel_is_asked(void)
+static bool is_asked(void)
 {
 	if (end_by.ms && clock_mono_now().ms >= end_by.ms)
 		return true;
@@ -41,7 +41,7 @@ bool cancel_is_due(void)
 
 	if (end_by.ms && now.ms >= end_by.ms)
 		return true;
-	if (!cancel_is_asked()) {
+	if (!is_asked()) {
 		asked_since.ms = 0;
 		return false;
 	}
@@ -61,7 +61,7 @@ bool cancel_pause(int64_t ms)
 	struct mono end = { clock_mono_now().ms + ms };
 
 	for (int64_t left = ms; left > 0; left = end.ms - clock_mono_now().ms) {
-		if (cancel_is_asked())
+		if (is_asked())
 			return false;
 		cancel_pause_briefly(left);
 	}

@@ -19,9 +19,8 @@ void cancel_when(bool (*fn)(void *arg), void *arg);
 /* Limits all waits together to `ms` from now on; 0 removes the limit. */
 void cancel_after(int64_t ms);
 
-/* True if the process was asked to stop waiting: for waits in which nothing is under way. */
-bool cancel_is_asked(void);
-/* True a moment later, so that requests that are under way can end normally. */
+/* True a moment after the process was asked to stop waiting, so that requests that are under way
+ * can end normally. */
 bool cancel_is_due(void);
 
 /* Waits for `ms`. Returns false if it was asked to stop before; what follows is up to the caller,
