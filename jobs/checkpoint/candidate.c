@@ -225,6 +225,7 @@ bool candidate_sound(const struct checkpoint_tree *tree, struct ckpt *ckpt, unsi
 
 	free(ckpt->why);
 	ckpt->why = TAKE(check.why);
+	ckpt->described = sound && check.described;
 	return sound;
 }
 
@@ -260,7 +261,7 @@ bool candidate_prove(const char *root, const struct checkpoint_tree *tree, struc
 			 sibling_check_agree(&check, opaque, older, older_count);
 	ckpt->why = TAKE(check.why);
 	ckpt->positively_verified =
-		ckpt->complete &&
-		(ckpt->kind != &kind_files || older_count > 0 || (tree->single && !opaque[0]));
+		ckpt->complete && (ckpt->kind != &kind_files || older_count > 0 ||
+				   (tree->single && !opaque[0]) || ckpt->described);
 	return true;
 }

@@ -101,8 +101,9 @@ struct ckpt {
 	int64_t saving_ms;    /* from the birth of its first file to its last write */
 	char tag[SHA256_HEX]; /* digest of names, sizes, times, pointer: differs after any change */
 	bool complete;
-	/* True if its format or its older siblings show that it is complete. False if only
-	 * nothing speaks against it, which also holds if its writer was killed. */
+	bool described; /* kind `files`: a file of it gives the size of another, rightly */
+	/* True if its format, its older siblings or its description show that it is complete. False
+	 * if only nothing speaks against it, which also holds if its writer was killed. */
 	bool positively_verified;
 	char *why; /* owned; why it is not complete; NULL if complete (or not looked at) */
 };

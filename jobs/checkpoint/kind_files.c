@@ -40,6 +40,7 @@ static bool sizes_agree(struct checkpoint_check *check, const char *path, json_t
 		if (file && fabs(json_number_value(value) - (double)file->size) >= 1)
 			return checkpoint_check_fail(check, "'%s' has not the size that '%s' names",
 						     file->path, path);
+		check->described |= file != NULL;
 	}
 	return true;
 }

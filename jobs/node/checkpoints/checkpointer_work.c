@@ -454,7 +454,9 @@ static void last_words(struct work *work)
 	}
 }
 
-/* No process writes any more: a checkpoint needs no time to settle. */
+/* No process writes any more: a checkpoint needs no time to settle. But if the command was cut off,
+ * a save may lack its last files, and only a checkpoint that something vouches for counts at once.
+ */
 static void last_pass(struct work *work)
 {
 	if (work->push)
@@ -463,13 +465,17 @@ static void last_pass(struct work *work)
 		return;
 	work->away = false;
 	work->last = true;
-	checkpoint_watch_quiet(work->watch, 0);
+	if (work->cut && !work->coordinator)
+		checkpoint_watch_quiet_verified(work->watch, 0);
+	else
+		checkpoint_watch_quiet(work->watch, 0);
 	pass(work);
 	if (!work->ended)
 		pass(work); /* a settle time of zero takes two looks */
 	try_again(work);
 	if (work->coordinator)
 		last_words(work);
+	checkpoint_watch_quiet(work->watch, 0); /* what is left is only reported */
 	if (!work->ended)
 		passed_at_end(&work->passed, work->watch, work->coordinator, work->cut);
 }

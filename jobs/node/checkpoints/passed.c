@@ -198,6 +198,19 @@ void passed_at_end(struct passed *passed, struct ckpt_watch *watch,
 		report_coordinated(passed, coordinator, true);
 	for (size_t i = 0; i < PARTIAL_MAX && (ckpt = checkpoint_watch_partial(watch, i)); i++)
 		say_at_end(passed, ckpt->name, ckpt->why);
+	/* Nothing speaks for those that were not marked. A verified one was kept back by trouble.
+	 */
+	for (size_t i = 0; cut && !coordinator && i < PARTIAL_MAX; i++) {
+		AUTO(auto_free) char *name = NULL;
+
+		ckpt = checkpoint_watch_next(watch);
+		if (!ckpt || ckpt->positively_verified)
+			break;
+		name = mem_copy(ckpt->name);
+		say_at_end(passed, name,
+			   "the command was killed soon after, and nothing shows that it is whole");
+		checkpoint_watch_take(watch, name);
+	}
 	for (size_t i = 0; i < PARTIAL_MAX && coordinator &&
 			   checkpoint_coordinator_unmarked(coordinator, i, &one);
 	     i++)

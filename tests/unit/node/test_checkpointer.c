@@ -80,11 +80,39 @@ static void what_is_saved_last_is_marked_when_the_command_is_over(void **state)
 	}
 }
 
+static void assert_partial_reported(const struct place *place, const char *name, const char *why)
+{
+	json_auto_t *body = report(place);
+	const json_t *partial = json_array_get(js_path(body, "checkpoint.partial"), 0);
+
+	assert_non_null(partial);
+	assert_string_equal(js_str(partial, "name"), name);
+	assert_has(js_str(partial, "why"), why);
+}
+
+/* Nothing says that more files were to come, but the command was killed in the midst of saving. */
+static void a_save_that_was_cut_between_two_files_is_not_marked(void **state)
+{
+	static const char *const ends[] = { "kill -9 $$", "exit 0" };
+
+	for (size_t i = 0; i < STK_LENGTH(ends); i++) {
+		AUTO(auto_free)
+		char *script = mem_format("d=$STOKER_CHECKPOINT_DIR/step-3%zu; mkdir -p $d; "
+					  "printf hello > $d/state.bin; %s",
+					  i, ends[i]);
+		AUTO(auto_free) char *name = mem_format("step-3%zu", i);
+		json_t *order = order_with_checkpoints(*state, script, NULL);
+
+		js_put(order, "attempt", json_integer((json_int_t)i + 1));
+		run(*state, order);
+		assert_int_equal(is_marked(*state, name), i == 1);
+		if (i == 0)
+			assert_partial_reported(*state, name, "nothing shows");
+	}
+}
+
 static void a_partial_checkpoint_is_named_and_not_marked(void **state)
 {
-	json_auto_t *body = NULL;
-	const json_t *partial;
-
 	run(*state, order_with_checkpoints(*state,
 					   SAVE "save 10; save 20; "
 						"rm $STOKER_CHECKPOINT_DIR/step-20/state.bin; "
@@ -92,10 +120,7 @@ static void a_partial_checkpoint_is_named_and_not_marked(void **state)
 					   NULL));
 	assert_true(is_marked(*state, "step-10"));
 	assert_false(is_marked(*state, "step-20"));
-	body = report(*state);
-	partial = json_array_get(js_path(body, "checkpoint.partial"), 0);
-	assert_string_equal(js_str(partial, "name"), "step-20");
-	assert_has(js_str(partial, "why"), "state");
+	assert_partial_reported(*state, "step-20", "state");
 }
 
 static void in_precompile_nothing_is_marked(void **state)
@@ -330,6 +355,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		T(a_checkpoint_is_marked_while_the_command_goes_on),
 		T(what_is_saved_last_is_marked_when_the_command_is_over),
+		T(a_save_that_was_cut_between_two_files_is_not_marked),
 		T(a_partial_checkpoint_is_named_and_not_marked),
 		T(in_precompile_nothing_is_marked),
 		T(checkpoints_are_copied_to_the_root_and_marked_there),
