@@ -91,7 +91,7 @@ class Salvages(Resumes):
     """The same, and its journal has a gap: it is damaged until it is whole again, and never
     anything between. Whoever resumes it without more is refused, or goes on rightly."""
 
-    every = 3
+    every = 9
 
     def begin(self, run):
         super().begin(run)
@@ -122,7 +122,7 @@ class Salvages(Resumes):
 
 
 class SalvagesFiles(Salvages):
-    journal, every = "dir", 9
+    journal, every = "dir", 27
 
 
 STORIES = {"run": Runs, "resume": Resumes, "stop": Stops, "salvage": Salvages, "salvage-dir": SalvagesFiles}
