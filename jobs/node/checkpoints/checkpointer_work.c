@@ -349,8 +349,6 @@ static void pass(struct work *work)
 	note_saved(work);
 }
 
-/* ---- graphs ---- */
-
 static void say_copying(void *arg)
 {
 	say_news(arg, news_of("copying"));
@@ -454,9 +452,8 @@ static void last_words(struct work *work)
 	}
 }
 
-/* No process writes any more: a checkpoint needs no time to settle. But if the command was cut off,
- * a save may lack its last files, and only a checkpoint that something vouches for counts at once.
- */
+/* No process writes any more, so nothing needs time to settle. But a save that was cut off may lack
+ * its last files: then only what something vouches for counts at once. */
 static void last_pass(struct work *work)
 {
 	if (work->push)
@@ -465,9 +462,8 @@ static void last_pass(struct work *work)
 		return;
 	work->away = false;
 	work->last = true;
-	if (work->cut && !work->coordinator)
-		checkpoint_watch_quiet_verified(work->watch, 0);
-	else
+	checkpoint_watch_quiet_verified(work->watch, 0);
+	if (!work->cut || work->coordinator)
 		checkpoint_watch_quiet(work->watch, 0);
 	pass(work);
 	if (!work->ended)
@@ -475,7 +471,6 @@ static void last_pass(struct work *work)
 	try_again(work);
 	if (work->coordinator)
 		last_words(work);
-	checkpoint_watch_quiet(work->watch, 0); /* what is left is only reported */
 	if (!work->ended)
 		passed_at_end(&work->passed, work->watch, work->coordinator, work->cut);
 }

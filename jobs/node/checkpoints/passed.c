@@ -191,6 +191,7 @@ void passed_at_end(struct passed *passed, struct ckpt_watch *watch,
 	struct coordinator_unmarked one;
 	const struct ckpt *ckpt;
 
+	checkpoint_watch_quiet(watch, 0); /* nothing is marked any more */
 	/* A save that was cut off is reported when the next attempt chooses. */
 	if (!cut && !coordinator)
 		report_unusable(passed, watch, 0);
