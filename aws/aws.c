@@ -1,7 +1,6 @@
 /* The request pipeline: clients, turns, and calls that wait. See aws.h. */
 #include "aws/aws.h"
 
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -109,16 +109,15 @@ void aws_request_limit(struct aws_request *request, int64_t silent_ms, int64_t a
 void aws_turn(struct aws *aws, int64_t wait_ms);
 
 /* Performs one call and waits for its end. Returns 0 with a reply that is ok, -1 with `err`;
- * `ret` has status and code in both cases. */
+ * `ret` has status and code in both cases.
+ *
+ * Once this process is asked to stop waiting (cancel.h), this wait soon ends early, and a new one
+ * at once: with EXIT_UNREACHABLE, effect unknown. So do aws_wait_turn() and the functions of s3.h
+ * that wait; but not callers that use aws_turn() themselves, such as a transfer of many files at
+ * once. */
 int aws_perform(struct aws *aws, const struct aws_call *call, struct aws_reply *ret,
 		struct err **err);
 void aws_reply_release(struct aws_reply *reply); /* for AUTO() */
-
-/* Once this process is asked to stop waiting (cancel.h), running waits soon end early, and new
- * waits at once, until it is asked no more; they fail with EXIT_UNREACHABLE, effect unknown.
- * Applies to aws_perform(), aws_wait_turn() and the functions of s3.h that wait. Does not apply to
- * http_perform(), which has limits of its own, nor to callers that use aws_turn() themselves, such
- * as a transfer of many files at once. */
 
 /* Set at the start of a process that prefers to go on without an answer: a host that does not
  * answer within AWS_BRIEF_MS is not asked again, a throttled or failing request is attempted at

@@ -1,7 +1,6 @@
 /* Waiting for operations on S3, and retries while another client was writing at the same moment.
  * See s3.h. */
 #include <string.h>
-#include <time.h>
 
 #include "aws/s3/s3_request.h"
 #include "jobs/base/process/cancel.h"

@@ -183,3 +183,8 @@ bool err_errno_passes(int os_errno)
 		return false;
 	}
 }
+
+bool err_try_again(int *failures)
+{
+	return errno == EINTR || (err_errno_passes(errno) && ++*failures < ERR_FAILURES);
+}

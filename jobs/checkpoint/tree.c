@@ -18,8 +18,6 @@
 /* O_NONBLOCK: opening a pipe does not wait. O_NOCTTY: a terminal does not become ours. */
 #define READ_FLAGS (O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)
 
-#define READ_TRIES 4 /* of what cannot be read for a moment, which is no damage */
-
 #define STATX_FIELDS (STATX_TYPE | STATX_SIZE | STATX_MTIME | STATX_BTIME)
 
 struct tree_walk {
@@ -258,24 +256,22 @@ static int open_once(const struct checkpoint_tree *tree, const struct checkpoint
 int checkpoint_tree_open(const struct checkpoint_tree *tree,
 			 const struct checkpoint_tree_file *file)
 {
-	int fd = -1;
+	int fd, failures = 0;
 
 	if (file->remote) {
 		errno = ENOENT;
 		return tree->open_remote ? tree->open_remote(tree->arg, file->path) : -1;
 	}
-	for (int tries = 0; tries < READ_TRIES; tries++) {
+	do
 		fd = open_once(tree, file);
-		if (fd >= 0 || !err_errno_passes(errno))
-			break;
-	}
+	while (fd < 0 && err_try_again(&failures));
 	return fd;
 }
 
 int checkpoint_read_at(int fd, uint64_t offset, void *bytes, size_t len)
 {
 	char *at = bytes;
-	int tries = 1;
+	int failures = 0; /* what cannot be read for a moment is not damaged */
 
 	if (offset > INT64_MAX || len > INT64_MAX - offset) {
 		errno = 0;
@@ -284,8 +280,7 @@ int checkpoint_read_at(int fd, uint64_t offset, void *bytes, size_t len)
 	while (len > 0) {
 		ssize_t got = pread(fd, at, len, (off_t)offset);
 
-		if (got < 0 &&
-		    (errno == EINTR || (err_errno_passes(errno) && tries++ < READ_TRIES)))
+		if (got < 0 && err_try_again(&failures))
 			continue;
 		if (got < 0)
 			return -1;

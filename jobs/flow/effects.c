@@ -234,14 +234,12 @@ static void effect_for_attempt(const struct flow *flow, struct utc now, struct e
 	}
 }
 
-/* No limit is judged before the attempt was looked at. */
-bool flow_may_have_job(const struct flow *flow)
+bool flow_attempt_is_open(const struct flow *flow)
 {
-	if (flow->unsettled)
-		return true;
 	if (flow->state != FLOW_PRECOMPILE && flow->state != FLOW_TRAIN)
 		return false;
 	switch (flow->attempt_state) {
+	case ATTEMPT_INTENDED:
 	case ATTEMPT_UNCERTAIN:
 	case ATTEMPT_SUBMITTED:
 	case ATTEMPT_RUNNING:
@@ -250,6 +248,13 @@ bool flow_may_have_job(const struct flow *flow)
 	default:
 		return false;
 	}
+}
+
+/* No limit is judged before the attempt was looked at. */
+bool flow_may_have_job(const struct flow *flow)
+{
+	return flow->unsettled ||
+	       (flow_attempt_is_open(flow) && flow->attempt_state != ATTEMPT_INTENDED);
 }
 
 static void effect_for_state(const struct flow *flow, struct utc now, struct effects *ret)

@@ -46,12 +46,6 @@ void flow_key_nonce(const struct flow *flow, char ret_nonce[FLOW_ID_MAX])
 	flow_nonce(flow, PHASE_PRECOMPILE, 0, ret_nonce);
 }
 
-void flow_attempt_nonce(const struct flow *flow, enum phase phase, int64_t attempt,
-			char ret_nonce[FLOW_ID_MAX])
-{
-	flow_nonce(flow, phase, attempt, ret_nonce);
-}
-
 bool flow_keeps_key(const struct flow *flow)
 {
 	return flow->state == FLOW_PRECOMPILE || flow->state == FLOW_VERIFY;

@@ -272,12 +272,15 @@ void flow_init(struct flow *flow, const struct flow_policy *policy);
  * of the run, different for every other run. */
 void flow_key_nonce(const struct flow *flow, char ret_nonce[FLOW_ID_MAX]);
 
-/* Writes the nonce that an attempt of this run has, journalled or not. */
-void flow_attempt_nonce(const struct flow *flow, enum phase phase, int64_t attempt,
-			char ret_nonce[FLOW_ID_MAX]);
+/* Writes the nonce that an attempt of this run has, journalled or not: 26 characters of base 32. */
+void flow_nonce(const struct flow *flow, enum phase phase, int64_t attempt,
+		char ret_nonce[FLOW_ID_MAX]);
 
 /* True if this run renews the claim on the graph key: from phase 1 to the verdict on the cache. */
 bool flow_keeps_key(const struct flow *flow);
+
+/* True from the intent of the current attempt to its end. */
+bool flow_attempt_is_open(const struct flow *flow);
 
 /* True if the current attempt may be on its engine, as far as the journal tells. */
 bool flow_may_have_job(const struct flow *flow);

@@ -21,11 +21,9 @@ bool flow_copy_whole(char *to, size_t size, const char *text);
 /* Returns a number that looks random and depends only on the arguments. */
 uint64_t flow_mix(int64_t seed, uint64_t a, uint64_t b);
 
-/* "stk-<run>-<phase>-<attempt>", and a nonce of 26 characters of base 32. */
+/* "stk-<run>-<phase>-<attempt>" */
 void flow_job_name(const struct flow *flow, enum phase phase, int64_t attempt,
 		   char ret_name[FLOW_ID_MAX]);
-void flow_nonce(const struct flow *flow, enum phase phase, int64_t attempt,
-		char ret_nonce[FLOW_ID_MAX]);
 
 /* Reason why a failure of this class would be the last one of the current phase. */
 enum retry_end {

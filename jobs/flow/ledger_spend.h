@@ -31,11 +31,12 @@ void ledger_hole_add(struct ledger *l, struct utc from, struct utc to);
 void ledger_hole_fill(struct ledger *l, struct utc from, struct utc to);
 int64_t ledger_hole_seen_ms(const struct ledger *l, struct utc to);
 
-/* Handles attempt.ended, once all of its time is spent, and attempt.kept. */
+/* From the mark on the machines are held, unless they were before. */
 void ledger_held_begin(struct ledger *l);
 /* Takes back what lies between `released` and the mark: an event in between, a limit or a stop that
  * came before the end was told, had it counted as held. `bin`: where most of it is. */
 void ledger_held_cut(struct ledger *l, enum ledger_bin bin);
+/* Handles attempt.ended, once all of its time is spent, and attempt.kept. */
 void ledger_held_end(struct ledger *l, const struct event *ev);
 void ledger_held_kept(struct ledger *l, const struct event *ev);
 /* Fills the members of a view that are not bins. */

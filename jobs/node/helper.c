@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "jobs/base/process/cancel.h"
-#include "jobs/store/store.h"
 
 /* Closes the agent's descriptors, except our two ends of the pipes and its own output. */
 static void only_pipes(int *news_fd, int *orders_fd)

@@ -9,7 +9,6 @@
  */
 #include <stdlib.h>
 
-#include "aws/aws.h"
 #include "jobs/base/process/cancel.h"
 #include "jobs/run/driver_internal.h"
 

@@ -7,7 +7,6 @@
 
 #include <unistd.h>
 
-#include "aws/aws.h"
 #include "jobs/base/process/cancel.h"
 #include "jobs/flow/rules.h"
 #include "jobs/run/driver_internal.h"
@@ -39,7 +38,7 @@ static int apply_stop(struct driver *driver, const struct effect *effect, struct
 	return driver_stop_job(driver, effect->phase, effect->attempt, effect->job, err);
 }
 
-/* Time for which a job is asked to save that cannot be told. */
+/* If a job cannot be told to save, this is tried for so long. */
 #define UNTOLD_MS 5000
 
 /* A job that cannot be told to save is stopped soon: what it computes until then is paid for, and

@@ -5,7 +5,6 @@
  */
 #include <string.h>
 
-#include "aws/aws.h"
 #include "jobs/base/process/cancel.h"
 #include "jobs/run/driver_internal.h"
 #include "jobs/run/journal/event_json.h"

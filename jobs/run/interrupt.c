@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "aws/aws.h"
 #include "jobs/base/process/cancel.h"
 #include "jobs/run/driver_internal.h"
 
@@ -45,15 +44,6 @@ static bool has_input(void *arg)
 	return loop_stop_pending() || (driver->answer && poll(&input, 1, 0) > 0);
 }
 
-/* A run that waits for another one, or for its next attempt, has no job. */
-static bool has_job(const struct driver *driver)
-{
-	enum attempt_state state = driver->flow.attempt_state;
-
-	return (driver->flow.state == FLOW_PRECOMPILE || driver->flow.state == FLOW_TRAIN) &&
-	       state != ATTEMPT_NONE && state != ATTEMPT_FAILED && state != ATTEMPT_BACKOFF;
-}
-
 /* True if the run has ended: nothing is left to decide, and the next driver can send the messages
  * that are still due. */
 static bool is_over(struct driver *driver)
@@ -85,8 +75,8 @@ static void apply_interrupt(struct driver *driver, enum interrupt what)
 	switch (what) {
 	case INTERRUPT_DETACH:
 		driver_leave(driver,
-			     has_job(driver) ? "interrupted: the job runs on"
-					     : "interrupted: no job is running",
+			     flow_attempt_is_open(&driver->flow) ? "interrupted: the job runs on"
+								 : "interrupted: no job is running",
 			     EXIT_DETACHED);
 		break;
 	case INTERRUPT_HAND_OVER:

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "aws/aws.h"
 #include "aws/credentials/secret.h"
 #include "jobs/base/hash.h"
 #include "jobs/base/process/cancel.h"

@@ -112,15 +112,6 @@ static int end_replaced(struct driver *driver, enum phase phase, int64_t attempt
 		       "job %s runs although a later attempt was begun; it was told to end", job);
 }
 
-static bool is_open(const struct flow *flow)
-{
-	return (flow->state == FLOW_PRECOMPILE || flow->state == FLOW_TRAIN) &&
-	       (flow->attempt_state == ATTEMPT_INTENDED ||
-		flow->attempt_state == ATTEMPT_UNCERTAIN ||
-		flow->attempt_state == ATTEMPT_SUBMITTED ||
-		flow->attempt_state == ATTEMPT_RUNNING || flow->attempt_state == ATTEMPT_LOST);
-}
-
 /* Chooses the attempt that may be under way: the one that runs, else the one ordered last. */
 static int choose_last(struct settle *settle, struct err **err)
 {
@@ -151,14 +142,11 @@ static int end_others(struct settle *settle, struct err **err)
 		return 0;
 	for (int phase = 0; phase < PHASE_COUNT; phase++) {
 		const struct settle_attempt *found = &settle->newest[phase];
-		int64_t first = flow->attempts[phase] + 1;
+		bool open = flow_attempt_is_open(flow) && (int)flow->phase == phase;
+		int64_t first = open ? flow->attempt : flow->attempts[phase] + 1;
+		int64_t last = found->attempt > 0 || !open ? found->attempt : flow->attempt;
 
-		if (is_open(flow) && (int)flow->phase == phase)
-			first = flow->attempt;
-		for (int64_t attempt = first;
-		     attempt <= found->attempt ||
-		     (is_open(flow) && (int)flow->phase == phase && attempt == flow->attempt);
-		     attempt++) {
+		for (int64_t attempt = first; attempt <= last; attempt++) {
 			if (found == settle->last && attempt == found->attempt)
 				continue;
 			if (look(driver, (enum phase)phase, attempt, &over, err) < 0)
@@ -178,7 +166,7 @@ static int record_intent(struct driver *driver, const struct settle_attempt *fou
 	char nonce[FLOW_ID_MAX];
 	struct event ev = { .kind = EV_ATTEMPT_INTENDED };
 
-	flow_attempt_nonce(&driver->flow, found->phase, found->attempt, nonce);
+	flow_nonce(&driver->flow, found->phase, found->attempt, nonce);
 	EVENT_SET(&ev, phase, found->phase);
 	EVENT_SET(&ev, attempt, found->attempt);
 	EVENT_SET_STR(&ev, job, order->job ? order->job : job);

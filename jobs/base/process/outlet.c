@@ -15,7 +15,6 @@
 
 #define NOTE_MAX     256
 #define STOP_POLL_MS 100 /* interval of the checks for a stop signal */
-#define WRITE_TRIES  4   /* of one write, each of which fails for a cause that may pass */
 #define DROP_PARTS   16  /* a drop frees at least room / DROP_PARTS, so that it is rare */
 
 bool outlet_unblock(int fd)
@@ -92,19 +91,19 @@ static void wait_for_reader_or_stop(struct outlet *outlet)
 static size_t write_some(struct outlet *outlet, const char *bytes, size_t len)
 {
 	size_t at = 0;
-	int tries = 1;
+	int failures = 0;
 
 	while (at < len && !outlet->failed) {
 		ssize_t done = write(outlet->fd, bytes + at, len - at);
 
 		if (done >= 0) {
 			at += (size_t)done;
-			tries = 1;
+			failures = 0;
 		} else if (errno == EAGAIN && outlet->rules.room > 0) {
 			break;
 		} else if (errno == EAGAIN) {
 			wait_for_reader_or_stop(outlet);
-		} else if (errno != EINTR && (tries++ == WRITE_TRIES || !err_errno_passes(errno))) {
+		} else if (!err_try_again(&failures)) {
 			outlet->failed = errno;
 		}
 	}

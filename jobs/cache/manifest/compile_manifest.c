@@ -241,26 +241,21 @@ int compile_manifest_file_get(struct store *store, const char *graph_key,
 static int sync_above(const char *folder, const char *entry, char **done, struct err **err)
 {
 	AUTO(auto_free) char *parent = fs_dirname(entry); /* fs_sync_tree() has synced it */
-	char *up = fs_dirname(parent), *lowest;
+	AUTO(auto_free) char *up = fs_dirname(parent);
 
-	if (*done && strcmp(up, *done) == 0) {
-		free(up);
+	if (*done && strcmp(up, *done) == 0)
 		return 0;
-	}
-	lowest = mem_copy(up);
 	free(*done);
-	*done = lowest;
+	*done = mem_copy(up);
 	while (strlen(up) >= strlen(folder)) {
-		char *next = fs_dirname(up);
-		int synced = fs_sync_dir(up, err);
+		char *below = up;
 
-		free(up);
-		up = next;
-		if (synced < 0)
-			break;
+		if (fs_sync_dir(up, err) < 0)
+			return -1;
+		up = fs_dirname(below);
+		free(below);
 	}
-	free(up);
-	return *err ? -1 : 0;
+	return 0;
 }
 
 int compile_manifest_file_sync(struct store *store, const struct compile_manifest *lock,

@@ -1,7 +1,6 @@
 /* Exchange between the nodes of a check-up, through the workspace. See health.h. */
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "jobs/base/process/cancel.h"
 #include "jobs/node/health/health_internal.h"

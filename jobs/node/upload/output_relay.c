@@ -10,7 +10,6 @@
 
 #define PREFIX_LEN (sizeof AGENT_LINE - 1)
 #define OUTPUT_MAX ((size_t)1 << 20) /* bytes that the reader has not taken yet */
-#define LOG_TRIES  4 /* of one write to the log, each of which fails for a cause that may pass */
 
 void output_relay_init(struct output_relay *relay, int fd, int file_fd, struct loop *loop)
 {
@@ -33,7 +32,7 @@ void output_relay_release(struct output_relay *relay)
 /* Returns 0, or errno. */
 static int write_all(int fd, const char *at, size_t left)
 {
-	int tries = 1;
+	int failures = 0;
 
 	while (left > 0) {
 		ssize_t done = write(fd, at, left);
@@ -41,8 +40,8 @@ static int write_all(int fd, const char *at, size_t left)
 		if (done >= 0) {
 			at += done;
 			left -= (size_t)done;
-			tries = 1;
-		} else if (errno != EINTR && (tries++ == LOG_TRIES || !err_errno_passes(errno))) {
+			failures = 0;
+		} else if (!err_try_again(&failures)) {
 			return errno;
 		}
 	}

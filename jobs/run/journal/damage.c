@@ -13,16 +13,21 @@
 #define NAMED_MAX   3
 #define NAME_DIGITS 12 /* of the SHA-256 of what was set aside */
 
+int damage_hint(struct err **err, const char *what, const char *run)
+{
+	return err_hint(err,
+			"restore %s from a copy, or continue from what is left with 'stoker resume "
+			"%s --salvage', or forget the run with 'stoker rm %s'",
+			what, run, run);
+}
+
 int damage_of_event(struct err **err, const char *file, const char *run, int64_t seq)
 {
 	if (!*err)
 		err_set(err, EXIT_REFUSED, "unreadable");
 	err_wrap(err, "event %lld of run %s in '%s' is damaged", (long long)seq, run, file);
 	err_damage(err);
-	return err_hint(err,
-			"restore the file from a copy, or continue from what is left with 'stoker "
-			"resume %s --salvage', or forget the run with 'stoker rm %s'",
-			run, run);
+	return damage_hint(err, "the file", run);
 }
 
 int damage_of_file(struct err **err, const char *file, const char *what)

@@ -28,6 +28,10 @@ bool damage_obstacle(const char *root, const char *key, struct sb *ret, struct s
  * should be there ("the lease of run one"). */
 int damage_refuse_obstacle(const char *root, const char *key, const char *of, struct err **err);
 
+/* Adds the cure: restore `what` ("the file") from a copy, salvage the run, or forget it. Returns
+ * -1. */
+int damage_hint(struct err **err, const char *what, const char *run);
+
 /* In the folder of a run: what was set aside of it. */
 #define DAMAGE_ASIDE "damaged/"
 /* Returns the name of an event that was set aside, in the folder of its run: "damaged/<seq>-<begin

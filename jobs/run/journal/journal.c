@@ -249,9 +249,8 @@ static enum rows take_link(void *arg, int64_t seq, const char *body, size_t len,
 	return ROWS_STOP;
 }
 
-/* Finds the link that event `seq` is chained to. */
-static int find_link(struct journal *journal, const char *run, int64_t seq, struct chain *ret,
-		     struct err **err)
+int journal_find_link(struct journal *journal, const char *run, int64_t seq, struct chain *ret,
+		      struct err **err)
 {
 	*ret = position_in(journal, run)->chain;
 	if (seq == 1)
@@ -281,7 +280,7 @@ int journal_append(struct journal *journal, const char *run, const struct event 
 	struct chain chain;
 	int appended;
 
-	if (find_link(journal, run, ev->seq, &chain, err) < 0)
+	if (journal_find_link(journal, run, ev->seq, &chain, err) < 0)
 		return -1;
 	body = chain_seal(&chain, row);
 	if (ev->seq == 1)

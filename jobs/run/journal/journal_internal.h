@@ -24,4 +24,8 @@ struct journal {
 	json_t *appended;
 };
 
+/* Finds the link that event `seq` of a run is chained to. */
+int journal_find_link(struct journal *journal, const char *run, int64_t seq, struct chain *ret,
+		      struct err **err);
+
 #endif

@@ -94,28 +94,21 @@ static int restore_first(struct journal *journal, const char *run, struct chain 
 
 /* ---- looking for damage, and setting it aside ---- */
 
-struct journal_good {
-	int64_t seq;
-	struct utc at;
-};
-
 static int note_good(void *arg, const struct event *ev, json_t *row, struct err **err)
 {
-	struct journal_good *good = arg;
+	int64_t *good = arg;
 
+	(void)ev;
 	(void)err;
-	good->seq = js_int(row, "seq", good->seq);
-	if (ev && ev->at.ms > good->at.ms)
-		good->at = ev->at;
+	*good = js_int(row, "seq", *good);
 	return 0;
 }
 
-/* Reads all events, whatever was read before. */
-static int read_good(struct journal *journal, const char *run, struct journal_good *ret,
-		     struct err **err)
+/* Reads all events, whatever was read before, up to the last good one. */
+static int read_good(struct journal *journal, const char *run, int64_t *ret, struct err **err)
 {
 	journal->at = (struct journal_position){ 0 };
-	*ret = (struct journal_good){ 0 };
+	*ret = 0;
 	return journal_read(journal, run, 1, note_good, ret, err);
 }
 
@@ -124,20 +117,17 @@ int journal_find_damage(struct journal *journal, const char *run, int64_t *ret_g
 {
 	AUTO(sb_release) struct sb first = SB_INIT_MAX(JOURNAL_FIRST_MAX);
 	AUTO(auto_free) char *file = NULL;
-	struct journal_good good;
 	int kept;
 
 	if (!journal->store)
 		return 0;
-	if (read_good(journal, run, &good, err) < 0) {
+	if (read_good(journal, run, ret_good, err) < 0) {
 		if (!(*err)->damage)
 			return -1;
 		*ret_damage = TAKE(*err);
-		*ret_good = good.seq;
 		return 1;
 	}
-	*ret_good = good.seq;
-	if (good.seq > 0)
+	if (*ret_good > 0)
 		return 0;
 	kept = journal->ops->first_kept(journal->store, run, &first, err);
 	if (kept <= 0)
@@ -155,31 +145,18 @@ static char *aside_place(const struct journal *journal, const char *run)
 	return mem_format("%s/runs/%s/" DAMAGE_ASIDE, root, run);
 }
 
-static enum rows take_position(void *arg, int64_t seq, const char *body, size_t len,
-			       struct err **err)
-{
-	json_auto_t *row = NULL;
-
-	(void)seq;
-	if (js_parse(body ? body : "", len, "it", &row, err) < 0)
-		return ROWS_DAMAGED;
-	chain_begin(arg, row, body, len);
-	return ROWS_STOP;
-}
-
 /* Replaces what lies behind the good events, and proves that the run is whole then. */
 static int restart(struct journal *journal, const char *run, int64_t good, const char *first,
 		   const char *body, struct err **err)
 {
-	struct journal_good now;
-	int64_t last = first ? 1 : good;
+	int64_t last = first ? 1 : good, now;
 
 	for (int again = 0; again < 2; again++) {
 		err_freep(err);
 		if (journal->ops->restart(journal->store, run, good, first, body, again > 0, err) <
 		    0)
 			return -1;
-		if (read_good(journal, run, &now, err) == 0 && now.seq == last + 1)
+		if (read_good(journal, run, &now, err) == 0 && now == last + 1)
 			return 0;
 		if (*err && !(*err)->damage)
 			return -1;
@@ -200,8 +177,7 @@ int journal_set_aside(struct journal *journal, const char *run, int64_t good, st
 
 	if (good == 0 && restore_first(journal, run, &chain, &first, err) < 0)
 		return -1;
-	if (good > 0 &&
-	    journal->ops->rows(journal->store, run, good, take_position, &chain, err) < 0)
+	if (good > 0 && journal_find_link(journal, run, good + 1, &chain, err) < 0)
 		return -1;
 	if (journal->ops->put_aside(journal->store, run, good, &count, err) < 0)
 		return err_wrap(err, "cannot set aside what is damaged of run %s", run);

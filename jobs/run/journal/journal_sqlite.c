@@ -52,12 +52,7 @@ static int fail_at(const char *run, int64_t after, struct err **err)
 
 	damage = (*err)->damage;
 	err_wrap(err, "cannot read the journal of run %s behind event %lld", run, (long long)after);
-	return damage ? err_hint(err,
-				 "restore the file from a copy, or continue from what is left with "
-				 "'stoker resume %s --salvage', or forget the run with 'stoker rm "
-				 "%s'",
-				 run, run)
-		      : -1;
+	return damage ? damage_hint(err, "the file", run) : -1;
 }
 
 /* Reads rows from `*seq` + 1 on; `*seq` is then the last one read. */
@@ -91,11 +86,7 @@ static int fail_cut(const struct sqlite_store *store, const char *run, int64_t s
 	err_set(err, EXIT_REFUSED, "missing, like all later events, although %lld were written",
 		(long long)end);
 	damage_of_event(err, store->path, run, seq + 1);
-	return err_hint(err,
-			"restore the file and its '-wal' from a copy, or continue from what is "
-			"left with 'stoker resume %s --salvage', or forget the run with 'stoker "
-			"rm %s'",
-			run, run);
+	return damage_hint(err, "the file and its '-wal'", run);
 }
 
 /* True if the run ends with journal.salvaged: the mark of its end may then be of before that.
