@@ -4,6 +4,7 @@ go on, and the damaged one can be removed."""
 import random
 
 import pytest
+import stoker as cli
 from bucket_job import BUCKET
 
 SEED, FLIPS = 1, 4
@@ -114,3 +115,43 @@ def test_a_mark_or_a_lease_that_is_none(two):
         assert two.ok("events", "victim").lines == two.true["victim"]
     two.ok("rm", "victim")
     assert [line["run"] for line in two.ok("--json", "list").lines] == ["other"]
+
+
+def leave(job):
+    """A run whose driver is dead; its job waits at the gate. Its events."""
+    job.hold("train", 3)
+    driver = job.start("run", job.spec_path, "--id", "victim")
+    job.wait_for_effect("holds")
+    driver.kill()
+    driver.wait()
+    return job.ok("events", "victim").lines
+
+
+def salvaged(job, before, ended):
+    """After `resume --salvage`: it has succeeded once, and what was damaged is kept."""
+    seq = next(row["seq"] for row in before if (row["event"], row.get("phase")) == ("attempt.submitted", "train"))
+    drop_copies(job)
+    lost = {row["seq"]: job.aws.objects(BUCKET)[key(job, f"events/{row['seq']:012}.json")]
+            for row in before if row["seq"] > seq}
+    remove(job, key(job, f"events/{seq:012}.json"))
+    assert "victim --salvage" in job.stoker("status", "victim").cure
+    if ended:
+        job.gate.touch()
+        job.wait_for_effect("end")
+    salvage = job.start("--json", "resume", "victim", "--salvage")
+    job.gate.touch()
+    done = cli.finish(salvage)
+    assert done.code == 0, str(done)
+    rows = job.ok("events", "victim", env=job.elsewhere()).lines
+    kinds = [row["event"] for row in rows]
+    assert rows[:seq - 1] == before[:seq - 1] and kinds[seq - 1] == "journal.salvaged", kinds
+    assert kinds.count("journal.settled") == 1 and rows[-1]["state"] == "succeeded", kinds
+    assert {job.aws.objects(BUCKET)[name] for name in names(job, "damaged")} == set(lost.values())
+    assert rows[seq - 1]["put_aside"] == len(lost)
+    assert [(row["phase"], row["attempt"]) for row in job.effects() if row["what"] == "start"] == [
+        ("precompile", 1), ("train", 1)]
+
+
+@pytest.mark.parametrize("ended", [False, True], ids=["running", "ended"])
+def test_a_damaged_run_goes_on_with_its_job(job, ended):
+    salvaged(job, leave(job), ended)
