@@ -16,14 +16,13 @@ static const struct cost {
 	int attempts; /* of a phase */
 	int drivers;
 	bool retries; /* retry.scheduled: the attempt was started, and is over */
-	bool jit;     /* the training may have to compile what was not saved */
 } costs[] = {
-	[MISHAP_ERROR] = { "C9", "one call that failed once", 1, 1, false, false },
-	[MISHAP_DRIVER_KILLED] = { "C13", "the driver was killed", 2, 2, false, false },
-	[MISHAP_HELPER_KILLED] = { "C11", "a helper was killed", 1, 1, false, false },
-	[MISHAP_AGENT_KILLED] = { "C13", "an agent was killed", 2, 1, true, false },
+	[MISHAP_ERROR] = { "C9", "one call that failed once", 1, 1, false },
+	[MISHAP_DRIVER_KILLED] = { "C13", "the driver was killed", 2, 2, false },
+	[MISHAP_HELPER_KILLED] = { "C11", "a helper was killed", 1, 1, false },
+	[MISHAP_AGENT_KILLED] = { "C13", "an agent was killed", 2, 1, true },
 	/* The compiler's lock may outlast what it stood for, which costs one more. */
-	[MISHAP_POWER] = { "C13", "a machine lost power", 3, 2, true, false },
+	[MISHAP_POWER] = { "C13", "a machine lost power", 3, 2, true },
 };
 
 /* No mishap of these loses what was saved, or has a machine or a process be taken for lost that
@@ -41,7 +40,7 @@ static bool costs_too_much(const struct cost *cost, const struct event *ev)
 	       (ev->kind == EV_RETRY_SCHEDULED && !cost->retries) ||
 	       (ev->kind == EV_WORKER_LOST && !cost->retries) ||
 	       (ev->kind == EV_DRIVER_TOOK_OVER && ev->epoch > cost->drivers) ||
-	       (ev->kind == EV_JIT_COMPILED && ev->graphs > 0 && !cost->jit);
+	       (ev->kind == EV_JIT_COMPILED && ev->graphs > 0);
 }
 
 /* A command that was refused before its run was begun says so and ends: nothing has been submitted,
@@ -71,8 +70,6 @@ void once_check(const struct story *story)
 {
 	const struct cost *cost = &costs[playing->mishap];
 
-	if (playing->mishap == MISHAP_NONE)
-		return;
 	for (int64_t s = rules_checked(); s < story->count; s++) {
 		const struct event *ev = &story->events[s].event;
 

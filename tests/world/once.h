@@ -6,7 +6,7 @@
 
 struct story;
 
-/* After each effect and event of a case; nothing where nothing has happened yet. */
+/* After each effect and event of a case in which its mishap (playing->mishap) has happened. */
 void once_check(const struct story *story);
 
 #endif
