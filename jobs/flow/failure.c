@@ -104,8 +104,7 @@ static void decide_by_row(struct classifier *c, const struct failure_row *row,
 			  struct failure_line capture)
 {
 	decide(c, class_of(row, c->e->phase), row->id);
-	if (c->hint.len == 0)
-		fill_hint(c, &c->hint, row->hint, capture);
+	fill_hint(c, &c->hint, row->hint, capture);
 }
 
 /* True for a line with words such as "error" that no row knows. */
@@ -256,7 +255,7 @@ static void by_signal(struct classifier *c, const struct failure_finding *findin
 		return;
 	}
 	decide(c, CLASS_UNKNOWN, c->signal == 9 ? "sigkill" : "killed");
-	if (finding->found && finding->row)
+	if (finding->row)
 		fill_hint(c, &c->hint, finding->row->hint, finding->capture);
 	else if (c->signal == 9)
 		failure_text_adds(
@@ -359,10 +358,9 @@ static bool by_memory(struct classifier *c, const struct failure_finding *findin
 {
 	bool early = c->e->phase == PHASE_PRECOMPILE;
 	bool cause = finding->found && !finding->symptom;
-	enum failure_class class =
-		cause && finding->row ? class_of(finding->row, c->e->phase) : CLASS_USER_CODE;
+	bool of_compiler = finding->row && class_of(finding->row, c->e->phase) == CLASS_COMPILE;
 
-	if (!c->e->out_of_memory || (cause && c->signal != 9 && class != CLASS_COMPILE))
+	if (!c->e->out_of_memory || (cause && c->signal != 9 && !of_compiler))
 		return false;
 	decide(c, early ? CLASS_COMPILE : CLASS_USER_CONFIG, "oom");
 	failure_text_add_line(&c->evidence,
@@ -403,7 +401,7 @@ static void classify_cause(struct classifier *c)
 		return;
 	if (finding.found && !finding.symptom && !(c->signal > 0 && is_complaint(&finding))) {
 		decide_by_finding(c, &finding);
-	} else if (c->signal > 0 && (is_crash(c->signal) || !(finding.found && tells(&finding)))) {
+	} else if (c->signal > 0 && (is_crash(c->signal) || !tells(&finding))) {
 		by_signal(c, &finding);
 	} else if (finding.found) {
 		decide_by_finding(c, &finding);

@@ -51,7 +51,8 @@ static size_t hex_word(const char *text, size_t at, size_t len)
 
 	if (at > 0 && (is_letter(text[at - 1]) || failure_is_digit(text[at - 1])))
 		return 0;
-	if (at + 2 < len && text[at] == '0' && text[at + 1] == 'x')
+	/* The text is terminated: the byte behind its last may be looked at. */
+	if (text[at] == '0' && text[at + 1] == 'x')
 		end = at + 2;
 	while (end < len && is_hex(text[end]))
 		digit = failure_is_digit(text[end++]) || digit;

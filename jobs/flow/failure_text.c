@@ -180,7 +180,7 @@ bool failure_matches(const char *pattern, bool exact, struct failure_line line,
 			return false;
 		if (wildcard && !captured && ret_found)
 			*ret_found = (struct failure_line){ line.text + at, begin - at };
-		captured = captured || wildcard;
+		captured = wildcard;
 		at = begin + len;
 		wildcard = pattern[len];
 		if (!wildcard)
@@ -223,8 +223,7 @@ static size_t numbered_host_length(struct failure_line line)
 		dashes += line.text[end] == '-';
 		dots += line.text[end++] == '.';
 	}
-	if (end < 2 || end == line.len || (dashes == 0 && dots != 3) || line.text[end - 1] < '0' ||
-	    line.text[end - 1] > '9')
+	if (end == line.len || (dashes == 0 && dots != 3) || !failure_is_digit(line.text[end - 1]))
 		return 0;
 	if (line.text[end] == ':' && end + 1 < line.len && line.text[end + 1] == ' ')
 		return end + 2;
@@ -290,7 +289,7 @@ static size_t prefix_length(struct failure_line line)
 		return host_prefix_length(line);
 	end += 2;
 	/* Torchrun's --tee has nothing between "[default3]:" and the line. */
-	if (end > 8 && memcmp(line.text, "[default", 8) == 0)
+	if (failure_matches("^[default", true, line, NULL))
 		return end;
 	return end < line.len && line.text[end] == ' ' ? end + 1 : end;
 }
@@ -300,7 +299,7 @@ static size_t colour_length(struct failure_line line)
 {
 	size_t end = 2;
 
-	if (line.len < 3 || memcmp(line.text, "\x1b[", 2) != 0)
+	if (!failure_matches("^\x1b[", true, line, NULL))
 		return 0;
 	while (end < line.len && (line.text[end] == ';' || failure_is_digit(line.text[end])))
 		end++;
@@ -314,11 +313,10 @@ static size_t time_length(struct failure_line line)
 	static const char form[] = "0000-00-00T00:00:00";
 	size_t end = 0;
 
-	while (end < sizeof form - 1 && end < line.len &&
-	       (form[end] == '0' ? failure_is_digit(line.text[end]) : form[end] == line.text[end]))
-		end++;
-	if (end < sizeof form - 1)
-		return 0;
+	for (; form[end]; end++)
+		if (end == line.len || !(form[end] == '0' ? failure_is_digit(line.text[end])
+							  : form[end] == line.text[end]))
+			return 0;
 	while (end < line.len && (line.text[end] == '.' || failure_is_digit(line.text[end])))
 		end++;
 	return end + 1 < line.len && memcmp(line.text + end, "Z ", 2) == 0 ? end + 2 : 0;

@@ -8,6 +8,7 @@
 #include "tests/unit/flow/story.h"
 
 #include "jobs/flow/failure.h"
+#include "tests/unit/flow/guarded.h"
 
 #define LINES_MAX 64
 
@@ -26,14 +27,18 @@ static inline size_t split(const char *log, struct failure_line lines[LINES_MAX]
 	return count;
 }
 
+/* Behind the log, and behind its lines, nothing may be read. */
 static inline struct failure_classification classify(struct failure_evidence e, const char *log)
 {
-	static struct failure_line lines[LINES_MAX];
-	struct failure_log said = { .lines = lines };
+	struct failure_line lines[LINES_MAX];
+	struct failure_log said = { .count = split(log, lines) };
+	const char *text = log ? guarded_end(log, strlen(log)).text : NULL;
 	struct failure_classification verdict;
 
-	said.count = split(log, lines);
-	e.logs = &said;
+	for (size_t i = 0; i < said.count; i++)
+		lines[i].text = text + (lines[i].text - log);
+	said.lines = guarded_array(GUARDED_LINES, lines, said.count * sizeof lines[0]);
+	e.logs = guarded_array(GUARDED_LOGS, &said, sizeof said);
 	e.log_count = 1;
 	failure_classify(&e, &verdict);
 	assert_true(strlen(verdict.evidence) < sizeof verdict.evidence);

@@ -1,6 +1,8 @@
 /* A line for each row of the failure table: a row without one fails here. */
 #include "tests/unit/flow/classify.h"
 
+#include "jobs/flow/failure_internal.h"
+
 struct row_case {
 	const char *id;
 	const char *line; /* of the log, or the engine's words for rows that begin with "eng-" */
@@ -57,6 +59,26 @@ static void each_line_of_a_log_bears_on_a_failure(void **state)
 	}
 }
 
+/* An engine's word is not one of a program: any program may print it, and raise it. */
+static void a_row_is_asked_about_its_own_source_alone(void **state)
+{
+	static const enum failure_source sources[] = { FAILURE_LOG, FAILURE_RAISED, FAILURE_ENGINE,
+						       FAILURE_SOURCE };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		struct failure_line line = guarded_end(cases[i].line, strlen(cases[i].line)), found;
+
+		for (size_t k = 0; k < sizeof sources / sizeof sources[0]; k++) {
+			const struct failure_row *row = failure_row_find(sources[k], line, &found);
+
+			if (row && row->source != sources[k])
+				assert_true(sources[k] == FAILURE_RAISED &&
+					    row->source == FAILURE_LOG);
+		}
+	}
+}
+
 static void ids_and_hints_are_sound(void **state)
 {
 	const struct failure_row *row;
@@ -84,6 +106,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_row_is_reached_by_its_line),
 		cmocka_unit_test(each_line_of_a_log_bears_on_a_failure),
+		cmocka_unit_test(a_row_is_asked_about_its_own_source_alone),
 		cmocka_unit_test(ids_and_hints_are_sound),
 	};
 
