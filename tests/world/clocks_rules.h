@@ -6,6 +6,7 @@
 
 extern const struct clock_rule clock_evidence;    /* C6 */
 extern const struct clock_rule clock_backoff;     /* C7 */
+extern const struct clock_rule clock_lease;       /* C2 */
 extern const struct clock_rule clock_limits;      /* C3 */
 extern const struct clock_rule clock_heard;       /* C1 */
 extern const struct clock_rule clock_unreachable; /* C8 */

@@ -10,7 +10,7 @@
 
 static const struct clock_rule *const rows[] = {
 	&clock_evidence,    &clock_backoff, &clock_limits,   &clock_heard,
-	&clock_unreachable, &clock_stop,    &clock_takeover,
+	&clock_unreachable, &clock_stop,    &clock_takeover, &clock_lease,
 };
 
 #define EACH(row)                                                                                  \
@@ -176,10 +176,21 @@ static int heard_open(const struct engine_where *where, struct engine **ret, str
 static int heard_open_cloud(const struct engine_where *where, struct engine **ret,
 			    struct err **err);
 
+static void act(const char *what)
+{
+	EACH(row)
+	{
+		if (row->on_act)
+			row->on_act(self, what);
+	}
+}
+
 static int heard_submit(struct engine *engine, const struct engine_job *job, struct err **err)
 {
-	int result = real_of(engine)->submit(engine, job, err);
+	int result;
 
+	act("starts");
+	result = real_of(engine)->submit(engine, job, err);
 	tell((struct engine_word){ .what = WORD_SUBMIT, .answered = result == 0 }, job->prefix);
 	return result;
 }
@@ -207,8 +218,10 @@ static int heard_describe(struct engine *engine, const char *name, const char *p
 static int heard_stop(struct engine *engine, const char *name, const char *prefix, int64_t grace_ms,
 		      struct err **err)
 {
-	int result = real_of(engine)->stop(engine, name, prefix, grace_ms, err);
+	int result;
 
+	act("stops");
+	result = real_of(engine)->stop(engine, name, prefix, grace_ms, err);
 	tell((struct engine_word){ .what = WORD_STOP, .answered = result == 0 }, prefix);
 	return result;
 }

@@ -36,6 +36,8 @@ struct clock_rule {
 	void (*on_event)(const struct story *story, int64_t index);
 	void (*on_second)(const struct story *story);
 	void (*on_engine)(const struct story *story, const struct engine_word *word);
+	/* It is about to start or to stop a job. */
+	void (*on_act)(const struct process *who, const char *what);
 	void (*on_refusal)(const struct refusal *refusal);
 	void (*on_journal)(const struct process *who, bool answered);
 	void (*on_signal)(const struct process *to, int signo);

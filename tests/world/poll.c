@@ -73,6 +73,8 @@ int __wrap_poll(struct pollfd *polls, nfds_t count, int timeout_ms)
 	struct poll_list list = { polls, count };
 	int waited = 0, found;
 
+	if (call.error == EINTR && (timeout_ms == 0 || poll_all(&list) != 0))
+		call.error = 0; /* only a call that waits is interrupted */
 	if (call.error)
 		return call_fail(&call);
 	while ((found = poll_all(&list)) == 0 && timeout_ms != 0 && waited == 0)
@@ -260,6 +262,8 @@ int __wrap_epoll_wait(int fd, struct epoll_event *events, int room, int timeout_
 	int failed, found, waited = 0;
 	struct epoll *epoll = epoll_of(fd, &failed);
 
+	if (call.error == EINTR && (timeout_ms == 0 || failed || epoll_has_any(fd_file(fd))))
+		call.error = 0; /* as above */
 	if (call.error)
 		return call_fail(&call);
 	if (failed || room <= 0)
