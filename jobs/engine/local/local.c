@@ -195,9 +195,11 @@ static int has_trace(const struct local *local, const char *prefix,
 {
 	AUTO(auto_free) char *order_path = local_order(local, prefix);
 	struct local_found found;
+	int running =
+		local_scan_processes(record ? record->token : NULL, order_path, &found, 1, err);
 
-	if (local_scan_processes(record ? record->token : NULL, order_path, &found, 1) > 0)
-		return 1;
+	if (running != 0)
+		return running;
 	for (int i = 0; i < (record ? record->nodes : 1); i++) {
 		AUTO(node_report_release) struct node_report report = { 0 };
 		int there = local_record_load_report(local, prefix, i,
@@ -370,11 +372,11 @@ static int local_stop(struct engine *engine, const char *name, const char *prefi
 		return -1;
 	if (there == 0) {
 		struct local_found found[16];
-		size_t count = local_scan_processes(NULL, order, found, STK_LENGTH(found));
+		int count = local_scan_processes(NULL, order, found, STK_LENGTH(found), err);
 
-		for (size_t i = 0; i < count; i++)
+		for (int i = 0; i < count; i++)
 			local_scan_signal(&found[i].id, SIGTERM);
-		return 0;
+		return count < 0 ? -1 : 0;
 	}
 	if (local_view_is_over(&view))
 		return 0; /* describe kills what may be left */

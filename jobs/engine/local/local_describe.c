@@ -79,7 +79,8 @@ static void describe_alive(const struct local *local, const char *prefix, struct
 	if (any_failed) {
 		/* The attempt is lost as a whole: the rest of it holds devices for nothing. If the
 		 * note cannot be written now, it is written next time. */
-		local_view_kill_orphans(view);
+		(void)!local_view_kill_orphans(view, &ignored);
+		err_freep(&ignored);
 		(void)!local_view_stop(local, prefix, view, STOP_PEER, grace_of(local, prefix),
 				       &ignored);
 	}
@@ -217,9 +218,14 @@ static int deciding_node(const struct local *local, const char *prefix,
 static void describe_over(const struct local *local, const char *prefix,
 			  const struct local_view *view, struct engine_status *ret)
 {
-	int node;
+	AUTO(err_freep) struct err *why = NULL;
+	int node, orphans = local_view_kill_orphans(view, &why);
 
-	if (local_view_kill_orphans(view) > 0) {
+	if (orphans < 0) {
+		set_reason(ret, "%s", why->message);
+		return;
+	}
+	if (orphans > 0) {
 		ret->state = ENGINE_STOPPING;
 		set_reason(ret, "processes that outlived their agent are being killed");
 		return;

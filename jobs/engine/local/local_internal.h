@@ -110,9 +110,10 @@ struct local_found {
 };
 
 /* Finds living processes of this user that carry the token in their environment (NULL: not searched
- * for) or are agents of this order; at most `max`. Returns the count. */
-size_t local_scan_processes(const char *token, const char *order, struct local_found *ret,
-			    size_t max);
+ * for) or are agents of this order; at most `max`. Returns the count, or -1 if one of them could not
+ * be looked at: then there may be more. */
+int local_scan_processes(const char *token, const char *order, struct local_found *ret, size_t max,
+			 struct err **err);
 /* Signals exactly this process, never one that got its pid later. */
 bool local_scan_signal(const struct proc_id *id, int signo);
 /* Collects the exit status of a child of this process that has ended; false if it is not a child,
@@ -152,8 +153,9 @@ int local_view_load(const struct local *local, const char *prefix, struct local_
  * reported their ends. */
 bool local_view_is_over(const struct local_view *view);
 
-/* Kills processes of the attempt that outlived their agent; returns how many there were. */
-size_t local_view_kill_orphans(const struct local_view *view);
+/* Kills processes of the attempt that outlived their agent; returns how many there were, or -1 if
+ * that is not known. */
+int local_view_kill_orphans(const struct local_view *view, struct err **err);
 /* Sends SIGTERM to the agents and records the time. When called again later than `grace_ms` and the
  * margin, sends SIGKILL to them and to their commands. */
 int local_view_stop(const struct local *local, const char *prefix, struct local_view *view,

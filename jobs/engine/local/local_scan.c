@@ -24,9 +24,16 @@
 /* Number of reads of an empty environment. */
 #define EMPTY_READS 20
 
+/* True if errno says that the process is gone, or that it is another user's business. Any other
+ * error leaves open what the process is. */
+static bool is_not_ours(void)
+{
+	return errno == ENOENT || errno == ESRCH || errno == EACCES || errno == EPERM;
+}
+
 /* Reads NUL-separated texts from /proc; a NUL is put in front, so that every text stands between
- * two. False if the file cannot be read, or is empty. */
-static bool read_texts(const char *pid, const char *file, struct sb *ret)
+ * two. Returns 1; 0 if the file is empty, or not for us to read; -1 if that is not known. */
+static int read_texts(const char *pid, const char *file, struct sb *ret)
 {
 	AUTO(auto_free) char *path = mem_format("/proc/%s/%s", pid, file);
 	AUTO(auto_close) int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -34,10 +41,12 @@ static bool read_texts(const char *pid, const char *file, struct sb *ret)
 	ssize_t len;
 
 	if (fd < 0)
-		return false;
+		return is_not_ours() ? 0 : -1;
 	sb_addc(ret, '\0');
 	while ((len = read(fd, buffer, sizeof buffer)) > 0)
 		sb_add(ret, buffer, (size_t)len);
+	if (len < 0 && !is_not_ours())
+		return -1;
 	sb_addc(ret, '\0');
 	return ret->len > 2;
 }
@@ -54,20 +63,23 @@ static const char *find_text(const struct sb *texts, const char *text)
 	return at ? at + 1 : NULL;
 }
 
-/* Returns the rank of an agent of this order, `… ORDER RANK`; -1 if the process is not one. */
-static int agent_rank(const char *pid, const char *order)
+/* The rank of an agent of this order, `… ORDER RANK`. Returns 1, 0 if the process is not one, -1 if
+ * that is not known. */
+static int read_rank(const char *pid, const char *order, int *ret)
 {
 	AUTO(sb_release) struct sb argv = SB_INIT_MAX(TEXT_MAX);
 	const char *at, *rank;
+	int got = read_texts(pid, "cmdline", &argv);
 
-	if (!read_texts(pid, "cmdline", &argv))
-		return -1;
+	if (got <= 0)
+		return got;
 	at = find_text(&argv, order);
 	rank = at ? at + strlen(at) + 1 : NULL;
 	if (!rank || !isdigit((unsigned char)*rank) ||
 	    !memmem(argv.text, argv.len, "stoker-node", 11))
-		return -1;
-	return (int)strtol(rank, NULL, 10);
+		return 0;
+	*ret = (int)strtol(rank, NULL, 10);
+	return 1;
 }
 
 /* True for a program, false for a kernel thread or a zombie. Another user's program may be
@@ -80,63 +92,89 @@ static bool has_program(const char *pid)
 	return readlink(path, target, sizeof target) >= 0 || errno != ENOENT;
 }
 
-/* True if the process has the token in its environment. During execve() a process has neither
- * arguments nor an environment for a moment: then the file is read again. */
-static bool carries(const char *pid, const char *token)
+/* Has the process the token in its environment? 1, 0, or -1 if that is not known. During execve() a
+ * process has neither arguments nor an environment for a moment: then the file is read again. */
+static int carries(const char *pid, const char *token)
 {
 	AUTO(sb_release) struct sb env = SB_INIT_MAX(TEXT_MAX);
 	AUTO(auto_free) char *variable = mem_format(ORDER_TOKEN "=%s", token);
+	int got = 0;
 
 	for (int i = 0; i < EMPTY_READS; i++) {
-		if (read_texts(pid, "environ", &env))
+		got = read_texts(pid, "environ", &env);
+		if (got > 0)
 			return find_text(&env, variable) != NULL;
 		if (!has_program(pid))
-			return false;
+			return 0;
 		sb_clear(&env);
 		sched_yield();
 	}
-	return false;
+	return got;
 }
 
-static bool is_ours(const char *pid)
+/* Is it another process of this user? 1, 0, or -1 if that is not known. */
+static int is_ours(const char *pid)
 {
 	AUTO(auto_free) char *path = mem_format("/proc/%s", pid);
 	struct stat st;
 
-	return isdigit((unsigned char)pid[0]) && stat(path, &st) == 0 && st.st_uid == geteuid() &&
-	       strtol(pid, NULL, 10) != getpid();
+	if (!isdigit((unsigned char)pid[0]))
+		return 0;
+	if (stat(path, &st) < 0)
+		return is_not_ours() ? 0 : -1;
+	return st.st_uid == geteuid() && strtol(pid, NULL, 10) != getpid();
 }
 
-/* True for an agent of this order (with its rank), or any process with this token. */
-static bool is_meant(const char *pid, const char *token, const char *order, int *ret_rank)
+/* Is it an agent of this order (with its rank), or any process with this token? 1, 0, or -1 if that
+ * is not known. */
+static int is_meant(const char *pid, const char *token, const char *order, int *ret_rank)
 {
-	*ret_rank = agent_rank(pid, order);
-	return *ret_rank >= 0 || (token && carries(pid, token));
+	int agent = read_rank(pid, order, ret_rank), carrier = 0;
+
+	if (agent <= 0 && token)
+		carrier = carries(pid, token);
+	return agent > 0 || carrier > 0 ? 1 : agent < 0 ? -1 : carrier;
 }
 
-size_t local_scan_processes(const char *token, const char *order, struct local_found *ret,
-			    size_t max)
+/* Looks at one process of /proc. Most are kernel threads or unrelated. A match is checked again
+ * after its identity is read: the pid may have been reused. 1 found, 0 not meant, -1 not known. */
+static int look_at_process(const char *pid, const char *token, const char *order,
+			   struct local_found *ret)
+{
+	int meant = is_ours(pid);
+
+	if (meant <= 0)
+		return meant;
+	meant = has_program(pid) ? is_meant(pid, token, order, &ret->rank) : 0;
+	if (meant <= 0)
+		return meant;
+	if (proc_identify((pid_t)strtol(pid, NULL, 10), &ret->id) < 0)
+		return is_ours(pid) == 0 ? 0 : -1;
+	meant = is_meant(pid, token, order, &ret->rank);
+	if (meant <= 0 || proc_alive(&ret->id))
+		return meant;
+	return has_program(pid) ? -1 : 0;
+}
+
+int local_scan_processes(const char *token, const char *order, struct local_found *ret, size_t max,
+			 struct err **err)
 {
 	DIR *proc = opendir("/proc");
 	struct dirent *entry;
 	size_t count = 0;
+	int found = 0;
 
-	while (proc && count < max && (entry = readdir(proc))) {
-		const char *pid = entry->d_name;
-		struct local_found found = { .rank = -1 };
-
-		/* Most entries are kernel threads or unrelated. A match is checked again after its
-		 * identity is read: the pid may have been reused. */
-		if (!is_ours(pid) || !has_program(pid) ||
-		    !is_meant(pid, token, order, &found.rank) ||
-		    proc_identify((pid_t)strtol(pid, NULL, 10), &found.id) < 0)
-			continue;
-		if (is_meant(pid, token, order, &found.rank) && proc_alive(&found.id))
-			ret[count++] = found;
+	if (!proc)
+		return fs_error(err, errno, "cannot list the processes");
+	while (count < max && found >= 0 && (errno = 0, entry = readdir(proc))) {
+		ret[count] = (struct local_found){ .rank = -1 };
+		found = look_at_process(entry->d_name, token, order, &ret[count]);
+		count += found > 0;
 	}
-	if (proc)
-		closedir(proc);
-	return count;
+	if (found < 0 || (count < max && errno != 0))
+		fs_error(err, errno ? errno : EIO, "cannot look at the processes");
+	closedir(proc);
+	return *err ? -1 : (int)count;
 }
 
 bool local_scan_signal(const struct proc_id *id, int signo)

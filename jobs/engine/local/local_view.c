@@ -85,18 +85,18 @@ static enum local_sight sight_of(const struct local *local, const char *prefix,
 }
 
 /* Takes the agents from the record, or if that is unfinished, from a scan of /proc. */
-static void find_agents(struct local_view *view)
+static int find_agents(struct local_view *view, struct err **err)
 {
-	struct local_found *found;
-	size_t count;
+	AUTO(auto_free) struct local_found *found = NULL;
+	int count;
 
 	for (int i = 0; i < view->record.nodes; i++)
 		view->nodes[i].id = view->record.agents[i];
 	if (view->record.started)
-		return;
+		return 0;
 	found = mem_zero(FOUND_MAX, sizeof *found);
-	count = local_scan_processes(view->record.token, view->order, found, FOUND_MAX);
-	for (size_t i = 0; i < count; i++) {
+	count = local_scan_processes(view->record.token, view->order, found, FOUND_MAX, err);
+	for (int i = 0; i < count; i++) {
 		struct proc_id *agent;
 
 		if (found[i].rank < 0 || found[i].rank >= view->record.nodes)
@@ -106,7 +106,7 @@ static void find_agents(struct local_view *view)
 		if (agent->pid == 0 || found[i].id.start_ticks < agent->start_ticks)
 			*agent = found[i].id;
 	}
-	free(found);
+	return count < 0 ? -1 : 0;
 }
 
 static int load_node(const struct local *local, const char *prefix, struct local_view *view,
@@ -143,7 +143,8 @@ int local_view_load(const struct local *local, const char *prefix, struct local_
 	view.order = local_order(local, prefix);
 	view.nodes = mem_zero((size_t)view.record.nodes, sizeof *view.nodes);
 	view.sight = sight_of(local, prefix, &view.record);
-	find_agents(&view);
+	if (find_agents(&view, err) < 0)
+		return -1;
 	for (int i = 0; i < view.record.nodes; i++)
 		if (load_node(local, prefix, &view, i, err) < 0)
 			return -1;
@@ -182,11 +183,10 @@ static bool has_ended(const struct node_view *node)
 	return node_report_is(&node->report, REPORT_ENDED);
 }
 
-size_t local_view_kill_orphans(const struct local_view *view)
+int local_view_kill_orphans(const struct local_view *view, struct err **err)
 {
 	AUTO(auto_free) struct local_found *found = NULL;
-	size_t killed = 0, count;
-	int scans = 1;
+	int killed = 0, count = 0, scans = 1;
 
 	if (view->sight != SIGHT_PIDS)
 		return 0;
@@ -202,12 +202,13 @@ size_t local_view_kill_orphans(const struct local_view *view)
 	if (view->alive > 0)
 		return killed;
 	found = mem_zero(FOUND_MAX, sizeof *found);
-	for (int i = 0; i < scans && killed == 0; i++) {
-		count = local_scan_processes(view->record.token, view->order, found, FOUND_MAX);
-		for (size_t k = 0; k < count; k++)
+	for (int i = 0; i < scans && killed == 0 && count >= 0; i++) {
+		count = local_scan_processes(view->record.token, view->order, found, FOUND_MAX,
+					     err);
+		for (int k = 0; k < count; k++)
 			killed += local_scan_signal(&found[k].id, SIGKILL);
 	}
-	return killed;
+	return count < 0 ? -1 : killed;
 }
 
 int local_view_stop(const struct local *local, const char *prefix, struct local_view *view,
