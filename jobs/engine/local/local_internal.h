@@ -110,8 +110,8 @@ struct local_found {
 };
 
 /* Finds living processes of this user that carry the token in their environment (NULL: not searched
- * for) or are agents of this order; at most `max`. Returns the count, or -1 if one of them could not
- * be looked at: then there may be more. */
+ * for) or are agents of this order; at most `max`. Returns the count, or -1 if one of them could
+ * not be looked at: then there may be more. */
 int local_scan_processes(const char *token, const char *order, struct local_found *ret, size_t max,
 			 struct err **err);
 /* Signals exactly this process, never one that got its pid later. */
