@@ -184,8 +184,11 @@ void schedule_play(struct schedule *schedule)
 	setting_make(playing);
 	playing->calm_from_ns = calm_from();
 	habits_draw();
-	if (!playing->script)
-		faults_draw();
+	/* Drawn also where a script follows: chance goes on as in the schedule that it comes from.
+	 */
+	faults_draw();
+	if (playing->script)
+		script_load(playing->script, &playing->seed, &playing->number);
 	faults_begin();
 	if (playing->at_places)
 		points_hook();
