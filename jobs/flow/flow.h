@@ -285,6 +285,9 @@ bool flow_attempt_is_open(const struct flow *flow);
 /* True if the current attempt may be on its engine, as far as the journal tells. */
 bool flow_may_have_job(const struct flow *flow);
 
+/* Returns the limit that is reached now, LIMIT_NONE: none. */
+enum run_limit limit_reached(const struct flow *flow, struct utc now);
+
 /* Returns when the next limit can be reached by time alone, UTC in ms; INT64_MAX: never. It may lie
  * behind. */
 int64_t limit_next_ms(const struct flow *flow);

@@ -48,8 +48,7 @@ int64_t retry_times(const struct flow *flow, const struct event *ev);
  * ran far enough to exit. */
 bool retry_had_machines(const struct flow *flow, const struct event *ev);
 
-/* Returns the limit that is reached now, LIMIT_NONE: none; limit_text() says why, for people. */
-enum run_limit limit_reached(const struct flow *flow, struct utc now);
+/* Says for people why a limit is reached. */
 void limit_text(const struct flow *flow, enum run_limit limit, char *to, size_t size);
 
 /* Returns the limit that is forecast to be reached before the training ends, of those not yet

@@ -15,6 +15,7 @@
 #define BRIEF_MS    300 /* before the second try without a job under way; then twice as long */
 #define BRIEF_TRIES 4
 #define FIRST_MS    1000 /* the same with a job, up to AWAY_MS */
+#define LIMIT_MS    2500 /* while a limit is due: it is to be acted on within 5 s */
 #define TOLD_FROM   2    /* failures in a row before it is journalled */
 
 /* True if a job may be under way, including a job that was submitted and is not recorded as such
@@ -37,11 +38,14 @@ static bool is_waited_for(const struct driver *driver)
 static int64_t pause_ms(const struct driver *driver)
 {
 	int64_t times = driver->away_times - 1, first = has_job(driver) ? FIRST_MS : BRIEF_MS;
+	int64_t longest = AWAY_MS;
 
 	/* The client of a service has already retried for a while. */
 	if (driver->reaches_out && driver->failure->code == EXIT_UNREACHABLE)
 		return AWAY_MS;
-	return times < 5 && first << times < AWAY_MS ? first << times : AWAY_MS;
+	if (limit_reached(&driver->flow, driver_now(driver)) != LIMIT_NONE)
+		longest = LIMIT_MS;
+	return times < 5 && first << times < longest ? first << times : longest;
 }
 
 /* Journals the wait once, and not after the first failure: a retry that works at once is no

@@ -8,6 +8,7 @@
 #include "jobs/base/mem.h"
 #include "jobs/run/journal/event_json.h"
 #include "jobs/run/journal/journal.h"
+#include "jobs/run/journal/lease.h"
 #include "jobs/run/plan/plan.h"
 #include "tests/world/clocks_seen.h"
 
@@ -19,6 +20,8 @@ int __real_journal_read(struct journal *journal, const char *run, int64_t from, 
 			void *arg, struct err **err);
 int __wrap_journal_read(struct journal *journal, const char *run, int64_t from, journal_fn fn,
 			void *arg, struct err **err);
+int __real_lease_keep(struct lease *lease, struct err **err);
+int __wrap_lease_keep(struct lease *lease, struct err **err);
 
 struct story *stories;
 
@@ -171,5 +174,15 @@ int __wrap_journal_read(struct journal *journal, const char *run, int64_t from, 
 		contradict(story, "event %lld was acknowledged and is not in the journal",
 			   (long long)known);
 	seen_journal(self, result == 0);
+	return result;
+}
+
+/* Without its lease a driver journals nothing. */
+int __wrap_lease_keep(struct lease *lease, struct err **err)
+{
+	int result = __real_lease_keep(lease, err);
+
+	if (result < 0)
+		seen_journal(self, false);
 	return result;
 }
