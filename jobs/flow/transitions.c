@@ -237,18 +237,18 @@ static void begin_drain(struct flow *f, bool may_save)
 		f->drain_until.ms += f->policy.drain_ms + FLOW_DRAIN_MARGIN_MS;
 }
 
-/* The attempt is to end from now on; a training may save before, but not after a second request.
- * A training that makes room for phase 1 is saving already. The first cause counts. */
+/* The attempt is to end from now on; a training may save before. The first cause counts: what comes
+ * later neither prolongs nor cuts the time for saving. A training that makes room for phase 1 is
+ * saving already. */
 static void begin_end(struct flow *f, const struct event *ev, enum stop_cause cause, bool may_save)
 {
-	if (!f->stop_requested) {
-		f->stop_cause = cause;
-		flow_copy(f->stop_reason, sizeof f->stop_reason,
-			  EVENT_HAS(ev, reason) ? ev->reason : "");
-	}
-	if (f->stop_requested || !f->recompile)
-		begin_drain(f, may_save && !f->stop_requested);
+	if (f->stop_requested)
+		return;
 	f->stop_requested = true;
+	f->stop_cause = cause;
+	flow_copy(f->stop_reason, sizeof f->stop_reason, EVENT_HAS(ev, reason) ? ev->reason : "");
+	if (!f->recompile)
+		begin_drain(f, may_save);
 }
 
 void transition_stop(struct flow *f, const struct event *ev)

@@ -68,7 +68,7 @@ static void a_drain_that_takes_too_long_becomes_a_stop(void **state)
 		  "00:12   watch train 1\n");
 }
 
-static void asked_twice_to_stop_it_stops_without_saving(void **state)
+static void asked_twice_to_stop_it_saves_for_as_long_as_after_the_first_time(void **state)
 {
 	struct flow_policy policy = with_drain();
 	struct story s;
@@ -79,7 +79,8 @@ static void asked_twice_to_stop_it_stops_without_saving(void **state)
 	story_at(&s, MIN(10), drain("later")); /* says nothing new */
 	assert_int_equal(s.effects.list[0].kind, EFFECT_DRAIN);
 	story_at(&s, MIN(11), stop("now"));
-	assert_int_equal(s.effects.list[0].kind, EFFECT_STOP);
+	assert_int_equal(s.effects.list[0].kind, EFFECT_DRAIN);
+	assert_int_equal(s.effects.list[0].until.ms, MIN(12) + FLOW_DRAIN_MARGIN_MS);
 	assert_string_equal(s.flow.stop_reason, "enough");
 }
 
@@ -483,7 +484,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_stop_lets_a_training_save_first),
 		cmocka_unit_test(a_drain_that_takes_too_long_becomes_a_stop),
-		cmocka_unit_test(asked_twice_to_stop_it_stops_without_saving),
+		cmocka_unit_test(asked_twice_to_stop_it_saves_for_as_long_as_after_the_first_time),
 		cmocka_unit_test(what_has_nothing_to_save_is_stopped_at_once),
 		cmocka_unit_test(a_drain_outlives_its_driver),
 		cmocka_unit_test(a_drain_between_attempts_ends_the_run),
