@@ -156,6 +156,7 @@ bool err_errno_passes(int os_errno)
 {
 	switch (os_errno) {
 	case EACCES: /* even for root: a file server that has lost its keys */
+	case EPERM:
 	case EAGAIN:
 	case EBUSY:
 	case ECONNREFUSED:
@@ -166,6 +167,7 @@ bool err_errno_passes(int os_errno)
 	case EINTR:
 	case EIO:
 	case EMFILE:
+	case EMLINK:
 	case ENETDOWN:
 	case ENETUNREACH:
 	case ENFILE:

@@ -92,21 +92,35 @@ static void poll_remove(struct loop *loop, int fd)
 	loop->fd_count--;
 }
 
+/* Opens what is not open yet; false with errno if something is missing still. */
+static bool open_all(struct loop *loop)
+{
+	if (loop->epoll_fd < 0)
+		loop->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (loop->epoll_fd >= 0 && loop->signal_fd < 0)
+		loop->signal_fd = signalfd(-1, &loop->caught, SFD_NONBLOCK | SFD_CLOEXEC);
+	/* CLOCK_BOOTTIME goes on while the machine sleeps, as deadlines do. */
+	if (loop->signal_fd >= 0 && loop->timer_fd < 0)
+		loop->timer_fd = timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK | TFD_CLOEXEC);
+	if (loop->timer_fd < 0)
+		return false;
+	return (loop->fd_count > 0 ||
+		poll_add(loop, loop->signal_fd, EPOLLIN, &loop->signal_fd) == 0) &&
+	       poll_add(loop, loop->timer_fd, EPOLLIN, &loop->timer_fd) == 0;
+}
+
 int loop_new(struct loop **ret, struct err **err)
 {
 	AUTO(loop_freep) struct loop *loop = mem_zero(1, sizeof *loop);
+	int failures = 0;
 
 	sigemptyset(&loop->caught);
 	sigemptyset(&loop->blocked);
 	loop->armed_for = NEVER;
-	loop->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	loop->signal_fd = signalfd(-1, &loop->caught, SFD_NONBLOCK | SFD_CLOEXEC);
-	/* CLOCK_BOOTTIME goes on while the machine sleeps, as deadlines do. */
-	loop->timer_fd = timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK | TFD_CLOEXEC);
-	if (loop->epoll_fd < 0 || loop->signal_fd < 0 || loop->timer_fd < 0 ||
-	    poll_add(loop, loop->signal_fd, EPOLLIN, &loop->signal_fd) < 0 ||
-	    poll_add(loop, loop->timer_fd, EPOLLIN, &loop->timer_fd) < 0)
-		return err_system(err, EXIT_REFUSED, errno, "cannot set up the event loop");
+	loop->epoll_fd = loop->signal_fd = loop->timer_fd = -1;
+	while (!open_all(loop))
+		if (!err_try_again(&failures))
+			return err_system(err, EXIT_REFUSED, errno, "cannot set up the event loop");
 	*ret = TAKE(loop);
 	return 0;
 }

@@ -267,20 +267,33 @@ bool proc_signal_group(const struct proc_id *id, int signo)
 	return kill(-id->pid, signo) == 0;
 }
 
-static bool is_program(const char *path)
+/* `*why` becomes the errno of a look that failed: then it is not known. */
+static bool is_program(const char *path, int *why)
 {
 	struct stat st;
+	int failures = 0;
 
-	return stat(path, &st) == 0 && S_ISREG(st.st_mode) &&
-	       faccessat(AT_FDCWD, path, X_OK, AT_EACCESS) == 0;
+	do {
+		if (stat(path, &st) == 0 &&
+		    (!S_ISREG(st.st_mode) || faccessat(AT_FDCWD, path, X_OK, AT_EACCESS) == 0))
+			return S_ISREG(st.st_mode);
+	} while (err_try_again(&failures));
+	if (err_errno_passes(errno) && errno != EACCES)
+		*why = errno;
+	return false;
 }
 
 char *proc_find_program(const char *program, const char *cwd, const char *path)
 {
+	int why = ENOENT;
+
 	if (strchr(program, '/')) {
 		AUTO(auto_free) char *found = fs_join(cwd ? cwd : "", program);
 
-		return is_program(found) ? TAKE(found) : NULL;
+		if (is_program(found, &why))
+			return TAKE(found);
+		errno = why;
+		return NULL;
 	}
 	while (path && *program) {
 		const char *end = strchrnul(path, ':');
@@ -288,9 +301,10 @@ char *proc_find_program(const char *program, const char *cwd, const char *path)
 		AUTO(auto_free) char *there = fs_join(dir, program);
 		AUTO(auto_free) char *found = fs_join(cwd ? cwd : "", there);
 
-		if (*dir && is_program(found))
+		if (*dir && is_program(found, &why))
 			return TAKE(found);
 		path = *end ? end + 1 : NULL;
 	}
+	errno = why;
 	return NULL;
 }

@@ -42,8 +42,8 @@ bool proc_alive(const struct proc_id *id);
 bool proc_signal_group(const struct proc_id *id, int signo);
 
 /* Path of `program`: the name itself if it has a slash (relative to `cwd`), else the first match
- * along `path`, whose empty elements are skipped. NULL if no executable file is found. The caller
- * frees it. */
+ * along `path`, whose empty elements are skipped. NULL if no executable file is found; errno
+ * is ENOENT then, or that of a look that failed. The caller frees it. */
 char *proc_find_program(const char *program, const char *cwd, const char *path);
 
 #endif

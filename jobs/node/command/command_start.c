@@ -83,7 +83,10 @@ void command_start(struct agent *agent)
 	}
 	if (prepare_program(&agent->config, argv[0], command_env_get(&agent->env, "PATH"), &program,
 			    &no, &why) < 0) {
-		no_command(agent, no, &why);
+		if (no)
+			no_command(agent, no, &why);
+		else
+			agent_fail(agent, &why, NULL);
 		return;
 	}
 	if (compiler_inspect(&agent->config, &agent->env, &agent->report.said, &why) < 0) {

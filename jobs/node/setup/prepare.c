@@ -232,6 +232,9 @@ int prepare_program(const struct agent_config *config, const char *program, cons
 		*ret = TAKE(found);
 		return 0;
 	}
+	*ret_exit = 0;
+	if (errno != ENOENT)
+		return fs_error(err, errno, "cannot look for '%s'", program);
 	path = path ? path : "";
 	file = *program ? find_file(program, config->src, path) : NULL;
 	if (!file) {

@@ -24,7 +24,8 @@ int prepare_checkpoint(const struct agent_config *config, struct err **err);
 void prepare_discard(const struct agent_config *config);
 
 /* Finds the command's program, as execvp would with this PATH from the source tree. On failure
- * `ret_exit` is 126 or 127, as a shell would say, and the error suggests what was meant. */
+ * `ret_exit` is 126 or 127, as a shell would say, and the error suggests what was meant; 0: it is
+ * not known whether the program is there. */
 int prepare_program(const struct agent_config *config, const char *program, const char *path,
 		    char **ret, int *ret_exit, struct err **err);
 

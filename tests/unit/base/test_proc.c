@@ -462,6 +462,7 @@ static void programs_are_found_along_the_path(void **state)
 
 		if (!rows[i].want) {
 			assert_null(found);
+			assert_int_equal(errno, ENOENT);
 		} else {
 			AUTO(auto_free) char *normal = NULL;
 
