@@ -28,12 +28,13 @@ struct archive_sink {
 	uint64_t len;
 };
 
-/* Fails with libarchive's own words, or with the system's if the disk or the quota is full. */
+/* Fails with libarchive's own words, or with the system's for what may pass: a full disk, a file
+ * server that does not answer. */
 static int archive_error(struct err **err, struct archive *archive, const char *what)
 {
 	const char *text = archive_error_string(archive);
 
-	if (archive_errno(archive) == ENOSPC || archive_errno(archive) == EDQUOT)
+	if (err_errno_passes(archive_errno(archive)))
 		return fs_error(err, archive_errno(archive), "cannot %s the source bundle", what);
 	return err_set(err, EXIT_REFUSED, "cannot %s the source bundle: %s", what,
 		       text ? text : "unknown error");
