@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "jobs/base/clock.h"
+#include "jobs/base/err.h"
 
 #define HEAR_MS 200 /* between two looks for a signal */
 
@@ -62,8 +63,11 @@ int uploader_start(struct uploader *uploader, const struct agent_config *config,
 /* Sends an order; does nothing if the uploader is dead. */
 static void send_order(const struct uploader *uploader, char order)
 {
-	if (uploader->helper.pid > 0)
-		(void)!write(uploader->helper.orders_fd, &order, 1);
+	int failures = 0;
+
+	while (uploader->helper.pid > 0 && write(uploader->helper.orders_fd, &order, 1) < 0 &&
+	       err_try_again(&failures))
+		;
 }
 
 void uploader_report(const struct uploader *uploader)
@@ -80,15 +84,18 @@ enum uploader_end uploader_finish(struct uploader *uploader, struct mono *end, i
 {
 	struct pollfd news = { .fd = uploader->helper.news_fd, .events = POLLIN };
 	bool over = false, told = false;
-	int status = -1;
+	int status = -1, failures = 0, ready;
 	char byte;
 
 	if (uploader->helper.pid <= 0)
 		return UPLOADER_DEAD;
 	send_order(uploader, UPLOADER_ORDER_LAST);
 	/* The pipe ends when the uploader does. */
-	while (!over && clock_mono_now().ms < end->ms && poll(&news, 1, HEAR_MS) >= 0) {
-		over = news.revents && read(news.fd, &byte, 1) == 0;
+	while (!over && clock_mono_now().ms < end->ms) {
+		ready = poll(&news, 1, HEAR_MS);
+		if (ready < 0 && !err_try_again(&failures))
+			break;
+		over = ready > 0 && read(news.fd, &byte, 1) == 0;
 		/* The loop, which would handle the signal, is over. */
 		if (!told && loop_stop_take()) {
 			told = true;
@@ -98,7 +105,8 @@ enum uploader_end uploader_finish(struct uploader *uploader, struct mono *end, i
 	}
 	if (!over)
 		helper_kill(&uploader->helper);
-	waitpid(uploader->helper.pid, &status, 0);
+	while (waitpid(uploader->helper.pid, &status, 0) < 0 && errno == EINTR)
+		;
 	uploader->helper.pid = 0;
 	if (!over)
 		return UPLOADER_TOO_LATE;
