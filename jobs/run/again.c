@@ -15,6 +15,7 @@
 #define BRIEF_MS    300 /* before the second try without a job under way; then twice as long */
 #define BRIEF_TRIES 4
 #define FIRST_MS    1000 /* the same with a job, up to AWAY_MS */
+#define SERVICE_MS  2500 /* after a service's first silence; then AWAY_MS */
 #define LIMIT_MS    2500 /* while a limit is due: it is to be acted on within 5 s */
 #define TOLD_FROM   2    /* failures in a row before it is journalled */
 
@@ -42,7 +43,7 @@ static int64_t pause_ms(const struct driver *driver)
 
 	/* The client of a service has already retried for a while. */
 	if (driver->reaches_out && driver->failure->code == EXIT_UNREACHABLE)
-		return AWAY_MS;
+		return times == 0 ? SERVICE_MS : AWAY_MS;
 	if (limit_reached(&driver->flow, driver_now(driver)) != LIMIT_NONE)
 		longest = LIMIT_MS;
 	return times < 5 && first << times < longest ? first << times : longest;

@@ -10,6 +10,21 @@
 #include "jobs/run/journal/journal_sqlite_internal.h"
 #include "jobs/run/journal/lease_internal.h"
 
+/* SQLite keeps no errno of a commit that failed. */
+static int errno_of(sqlite3 *db, int code)
+{
+	int os_errno = sqlite3_system_errno(db);
+
+	switch (code & 0xff) {
+	case SQLITE_FULL:
+		return ENOSPC;
+	case SQLITE_IOERR:
+		return os_errno ? os_errno : EIO;
+	default:
+		return os_errno;
+	}
+}
+
 int journal_sqlite_fail(struct err **err, struct sqlite_store *store, const char *doing)
 {
 	int code = store->db ? sqlite3_extended_errcode(store->db) : SQLITE_NOMEM;
@@ -20,7 +35,7 @@ int journal_sqlite_fail(struct err **err, struct sqlite_store *store, const char
 	err_set(err, busy ? EXIT_UNREACHABLE : EXIT_REFUSED, "cannot %s '%s': %s", doing,
 		store->path, why);
 	if (store->db && !busy)
-		(*err)->os_errno = code == SQLITE_FULL ? ENOSPC : sqlite3_system_errno(store->db);
+		(*err)->os_errno = errno_of(store->db, code);
 	switch (code & 0xff) {
 	case SQLITE_BUSY:
 		return err_hint(

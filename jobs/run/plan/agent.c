@@ -17,8 +17,12 @@
 static char *own_folder(void)
 {
 	char path[4096];
-	ssize_t len = readlink("/proc/self/exe", path, sizeof path - 1);
+	ssize_t len;
+	int failures = 0;
 
+	do
+		len = readlink("/proc/self/exe", path, sizeof path - 1);
+	while (len < 0 && err_try_again(&failures));
 	if (len <= 0)
 		return mem_copy(".");
 	path[len] = '\0';
