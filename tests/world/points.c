@@ -86,8 +86,15 @@ static bool is_ours(const struct process *process)
 static void note(const struct process *process, const struct call *call, const char *how,
 		 const char *path)
 {
+	size_t len = path ? strlen(path) : 0;
+
+	/* The end of a path says more than its beginning. */
 	snprintf(own_words, sizeof own_words, "%s of %s (%.60s) %s", call_rows[call->id].name,
-		 process->name, path ? path : "", how);
+		 process->name,
+		 len > 60 ? path + len - 60
+		 : len    ? path
+			  : "",
+		 how);
 	snprintf(reports_of[own - 1].why, sizeof reports_of[own - 1].why, "%s", own_words);
 	trace_line("%s", own_words);
 	playing->struck = process;
