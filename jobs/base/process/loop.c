@@ -78,9 +78,11 @@ static void list_free(struct loop_list *list)
 static int poll_add(struct loop *loop, int fd, uint32_t events, void *tag)
 {
 	struct epoll_event event = { .events = events, .data.ptr = tag };
+	int failures = 0;
 
-	if (epoll_ctl(loop->epoll_fd, EPOLL_CTL_ADD, fd, &event) < 0)
-		return -1;
+	while (epoll_ctl(loop->epoll_fd, EPOLL_CTL_ADD, fd, &event) < 0)
+		if (!err_try_again(&failures))
+			return -1;
 	loop->fd_count++;
 	return 0;
 }
@@ -214,11 +216,14 @@ struct watch *loop_on_signal(struct loop *loop, int signo, watch_fn fn, void *ar
 {
 	sigset_t caught = loop->caught, one, before;
 	struct watch *watch;
+	int failures = 0;
 
 	sigemptyset(&one);
-	if (sigaddset(&caught, signo) < 0 || sigaddset(&one, signo) < 0 ||
-	    signalfd(loop->signal_fd, &caught, 0) < 0)
+	if (sigaddset(&caught, signo) < 0 || sigaddset(&one, signo) < 0)
 		return NULL;
+	while (signalfd(loop->signal_fd, &caught, 0) < 0)
+		if (!err_try_again(&failures))
+			return NULL;
 	loop->caught = caught;
 	sigprocmask(SIG_BLOCK, &one, &before);
 	if (!sigismember(&before, signo))

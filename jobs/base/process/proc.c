@@ -136,12 +136,21 @@ struct stat_line {
 	uint64_t start_ticks;
 };
 
+static ssize_t read_once(const char *path, char *text, size_t size)
+{
+	AUTO(auto_close) int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	return fd < 0 ? -1 : read(fd, text, size);
+}
+
 /* The whole of a small file in /proc; false with errno if it cannot be read. */
 static bool read_small(const char *path, char *text, size_t size)
 {
-	AUTO(auto_close) int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t len = fd < 0 ? -1 : read(fd, text, size - 1);
+	int failures = 0;
+	ssize_t len;
 
+	while ((len = read_once(path, text, size - 1)) < 0 && err_try_again(&failures))
+		;
 	if (len == 0)
 		errno = ESRCH;
 	if (len <= 0)
@@ -212,18 +221,6 @@ static bool still_it(const struct proc_id *id, struct stat_line *ret_line)
 	       read_boot_id(boot_id) && strcmp(boot_id, id->boot_id) == 0;
 }
 
-#define LOOKS 3
-
-/* True if there is such a process; else false, with errno ENOENT or ESRCH if there is
- * none. A look that failed for another cause is repeated. */
-static bool look_at(pid_t pid, struct stat_line *ret)
-{
-	for (int looks = 0; !read_stat(pid, ret); looks++)
-		if (errno == ENOENT || errno == ESRCH || looks == LOOKS)
-			return false;
-	return true;
-}
-
 /* True if it cannot be told now whether the process lives: too many files are open, there is no
  * memory. Another user's process is none of ours. */
 static bool is_unknown(int error)
@@ -236,7 +233,7 @@ bool proc_alive(const struct proc_id *id)
 	struct stat_line line;
 	char boot_id[37];
 
-	if (!look_at(id->pid, &line))
+	if (!read_stat(id->pid, &line))
 		return is_unknown(errno);
 	if (line.start_ticks != id->start_ticks)
 		return false;
