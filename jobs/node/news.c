@@ -91,12 +91,13 @@ void news_say(int fd, json_t *object)
 	AUTO(auto_free) char *line = mem_format("%s\n", text);
 	size_t left = strlen(line);
 	const char *at = line;
+	int failures = 0;
 
 	json_decref(object);
 	while (left > 0) {
 		ssize_t done = write(fd, at, left);
 
-		if (done < 0 && errno != EINTR)
+		if (done < 0 && !err_try_again(&failures))
 			_exit(1);
 		if (done > 0) {
 			at += done;

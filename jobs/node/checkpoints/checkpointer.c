@@ -54,15 +54,10 @@ int checkpointer_start(struct checkpointer *checkpointer, const struct agent_con
 	return 0;
 }
 
-static void tell_checkpointer(const struct checkpointer *checkpointer, char order)
-{
-	(void)!write(checkpointer->helper.orders_fd, &order, 1);
-}
-
 void checkpointer_drain(const struct checkpointer *checkpointer)
 {
 	if (checkpointer->helper.pid > 0 && !checkpointer->last_pass)
-		tell_checkpointer(checkpointer, CHECKPOINTER_ORDER_DRAIN);
+		helper_order(&checkpointer->helper, CHECKPOINTER_ORDER_DRAIN);
 }
 
 void checkpointer_finish(struct checkpointer *checkpointer, bool cut)
@@ -70,7 +65,7 @@ void checkpointer_finish(struct checkpointer *checkpointer, bool cut)
 	if (checkpointer->helper.pid == 0 || checkpointer->last_pass)
 		return;
 	checkpointer->last_pass = true;
-	tell_checkpointer(checkpointer, cut ? CHECKPOINTER_ORDER_CUT : CHECKPOINTER_ORDER_LAST);
+	helper_order(&checkpointer->helper, cut ? CHECKPOINTER_ORDER_CUT : CHECKPOINTER_ORDER_LAST);
 }
 
 void checkpointer_kill(struct checkpointer *checkpointer)

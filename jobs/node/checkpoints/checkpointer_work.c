@@ -488,15 +488,15 @@ static bool wait_for_beat(struct work *work)
 {
 	struct pollfd order = { .fd = work->orders_fd, .events = POLLIN };
 	bool close = work->draining && !work->coordinator;
-	int64_t beat_ms = close ? DRAIN_BEAT_MS : work->config->heartbeat_ms;
-	char byte;
+	int beat_ms = (int)(close ? DRAIN_BEAT_MS : work->config->heartbeat_ms);
+	char byte = 0;
+	ssize_t len = poll(&order, 1, beat_ms) > 0 ? read(work->orders_fd, &byte, 1) : -1;
 
-	if (poll(&order, 1, (int)beat_ms) <= 0)
+	if (len < 0)
 		return true;
-	if (read(work->orders_fd, &byte, 1) != 1)
-		work->ended = true; /* without its agent the checkpointer marks nothing */
-	else if (byte == CHECKPOINTER_ORDER_DRAIN)
+	if (byte == CHECKPOINTER_ORDER_DRAIN)
 		return drain_begun(work);
+	work->ended |= len == 0; /* without its agent the checkpointer marks nothing */
 	work->cut = byte == CHECKPOINTER_ORDER_CUT;
 	return false;
 }

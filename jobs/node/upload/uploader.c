@@ -60,24 +60,14 @@ int uploader_start(struct uploader *uploader, const struct agent_config *config,
 	return 0;
 }
 
-/* Sends an order; does nothing if the uploader is dead. */
-static void send_order(const struct uploader *uploader, char order)
-{
-	int failures = 0;
-
-	while (uploader->helper.pid > 0 && write(uploader->helper.orders_fd, &order, 1) < 0 &&
-	       err_try_again(&failures))
-		;
-}
-
 void uploader_report(const struct uploader *uploader)
 {
-	send_order(uploader, UPLOADER_ORDER_REPORT);
+	helper_order(&uploader->helper, UPLOADER_ORDER_REPORT);
 }
 
 void uploader_claimed(const struct uploader *uploader)
 {
-	send_order(uploader, UPLOADER_ORDER_CLAIMED);
+	helper_order(&uploader->helper, UPLOADER_ORDER_CLAIMED);
 }
 
 enum uploader_end uploader_finish(struct uploader *uploader, struct mono *end, int64_t grace_ms)
@@ -89,7 +79,7 @@ enum uploader_end uploader_finish(struct uploader *uploader, struct mono *end, i
 
 	if (uploader->helper.pid <= 0)
 		return UPLOADER_DEAD;
-	send_order(uploader, UPLOADER_ORDER_LAST);
+	helper_order(&uploader->helper, UPLOADER_ORDER_LAST);
 	/* The pipe ends when the uploader does. */
 	while (!over && clock_mono_now().ms < end->ms) {
 		ready = poll(&news, 1, HEAR_MS);

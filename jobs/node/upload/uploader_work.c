@@ -384,7 +384,7 @@ static bool read_orders(struct rounds *rounds, int64_t wait_ms)
 			rounds->report_at.ms = 0;
 		}
 	}
-	return len > 0 || (len < 0 && errno == EINTR);
+	return len > 0 || (len < 0 && err_errno_passes(errno));
 }
 
 static int64_t pause_of(const struct rounds *rounds)
