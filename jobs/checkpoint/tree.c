@@ -245,10 +245,14 @@ static int open_once(const struct checkpoint_tree *tree, const struct checkpoint
 		dir = below;
 	}
 	fd = openat(dir < 0 ? tree->fd : dir, part, READ_FLAGS | O_CLOEXEC);
-	if (fd >= 0 && (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))) {
-		auto_close(&fd);
-		errno = EINVAL;
-		return -1;
+	if (fd >= 0) {
+		int failed = fstat(fd, &st) < 0 ? errno : !S_ISREG(st.st_mode) ? EINVAL : 0;
+
+		if (failed) {
+			auto_close(&fd);
+			errno = failed;
+			return -1;
+		}
 	}
 	return fd;
 }

@@ -7,6 +7,7 @@
 
 #include <ctype.h>
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -360,17 +361,32 @@ static bool split_distribution(const char *file, char name[NAME_MAX + 1],
 	return false;
 }
 
+/* Returns -1 with errno if the folder could not be read to its end. */
+static int list_packages(const char *folder, python_package_fn fn, void *arg)
+{
+	DIR *dir = opendir(folder);
+	char name[NAME_MAX + 1], version[NAME_MAX + 1];
+	const struct dirent *entry;
+	int failed;
+
+	if (!dir)
+		return -1;
+	while ((errno = 0, entry = readdir(dir)))
+		if (split_distribution(entry->d_name, name, version))
+			fn(arg, name, version);
+	failed = errno;
+	closedir(dir);
+	errno = failed;
+	return failed ? -1 : 0;
+}
+
 void python_packages(const struct python *python, python_package_fn fn, void *arg)
 {
 	for (char **folder = python->folders; folder && *folder; folder++) {
-		DIR *dir = opendir(*folder);
-		char name[NAME_MAX + 1], version[NAME_MAX + 1];
+		int failures = 0;
 
-		if (!dir)
-			continue;
-		for (struct dirent *entry = readdir(dir); entry; entry = readdir(dir))
-			if (split_distribution(entry->d_name, name, version))
-				fn(arg, name, version);
-		closedir(dir);
+		/* A package that is named again is the same one. */
+		while (list_packages(*folder, fn, arg) < 0 && err_try_again(&failures))
+			;
 	}
 }
