@@ -61,6 +61,7 @@ struct attempt_watch {
 	struct toolkit_monitor *monitor;      /* NULL: the attempt has agents */
 	struct mono read_at;                  /* when the lines at hand were read */
 	struct watch *wake;                   /* on a process of the job, until it ends */
+	struct mono woken_at;                 /* one has ended; ms 0: none yet */
 	bool graphs_changed, numbers_changed; /* since they were last recorded */
 	int64_t hits, misses;                 /* as last counted in the book */
 	double seconds;                       /* compile time of the misses, as last counted */

@@ -12,16 +12,20 @@ static void on_wake(void *arg)
 	struct attempt_watch *watch = arg;
 
 	watch->wake = NULL; /* the loop has dropped it */
+	watch->woken_at = clock_mono_now();
 	driver_wake(watch->driver);
 }
 
-/* A single process is enough: the next tick asks for another. */
+/* A single process is enough: the next tick asks for another. One that has ended, and of which that
+ * cannot be told now (/proc), would wake the driver again at once. */
 static void arm_wake(struct attempt_watch *watch)
 {
 	struct driver *driver = watch->driver;
+	bool just_woken =
+		watch->woken_at.ms > 0 && clock_mono_now().ms - watch->woken_at.ms < TICK_MS;
 	pid_t pid;
 
-	if (!watch->wake && driver->engine->ops->wake &&
+	if (!watch->wake && !just_woken && driver->engine->ops->wake &&
 	    driver->engine->ops->wake(driver->engine, watch->job, watch->prefix, &pid, 1) > 0)
 		watch->wake = loop_on_exit(driver->loop, pid, on_wake, watch);
 }
