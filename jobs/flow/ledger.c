@@ -64,7 +64,6 @@ static void on_created(struct ledger *l, const struct event *ev)
 		return;
 	l->begun = l->mark = l->at = ev->at;
 	l->stage = STAGE_CHECK;
-	l->reached = -1;
 	/* No driver is active before the first driver.took_over. */
 	l->away_since = ev->at;
 }
@@ -101,7 +100,6 @@ static void on_ended_run(struct ledger *l, const struct event *ev)
 	(void)ev;
 	ledger_spend_to(l, l->at, bin_of(l));
 	l->stage = STAGE_OVER;
-	l->held = false;
 }
 
 /* ---- an attempt ------------------------------------------------------------------ */
@@ -240,13 +238,17 @@ static void on_progress(struct ledger *l, const struct event *ev)
 		l->step = ev->step;
 }
 
+/* Returns the duration that an event reports; 0: none that can be. */
+static int64_t reported_ms(const struct event *ev)
+{
+	if (!EVENT_HAS(ev, seconds) || !(ev->seconds > 0 && ev->seconds < 1e9))
+		return 0;
+	return (int64_t)(ev->seconds * 1000);
+}
+
 static void on_jit(struct ledger *l, const struct event *ev)
 {
-	int64_t ms = EVENT_HAS(ev, seconds) && ev->seconds > 0 && ev->seconds < 1e9
-			     ? (int64_t)(ev->seconds * 1000)
-			     : 0;
-
-	int64_t open = l->at.ms - l->mark.ms;
+	int64_t ms = reported_ms(ev), open = l->at.ms - l->mark.ms;
 
 	if (ms <= l->jit_reported_ms)
 		return;
@@ -265,9 +267,9 @@ static void on_checkpoint(struct ledger *l, const struct event *ev)
 	l->saved = true;
 	l->saving_reported = true;
 	/* Once the attempt is to end, all that is left counts as saving. */
-	if (l->ending || !EVENT_HAS(ev, seconds) || !(ev->seconds > 0) || ev->seconds >= 1e9)
+	if (l->ending)
 		return;
-	l->saving_ms += (int64_t)(ev->seconds * 1000);
+	l->saving_ms += reported_ms(ev);
 	ledger_spend_saving(l);
 }
 
@@ -297,6 +299,7 @@ static struct utc end_of(const struct ledger *l, const struct event *ev)
 
 static void spend_tail(struct ledger *l, const struct event *ev, struct utc end)
 {
+	int64_t hang = EVENT_HAS(ev, hang) ? ev->hang : 0;
 	struct utc seen = end;
 	enum ledger_bin bin = bin_of(l);
 
@@ -306,14 +309,14 @@ static void spend_tail(struct ledger *l, const struct event *ev, struct utc end)
 	}
 	if (l->stage == STAGE_FIRST && l->phase == PHASE_TRAIN && !l->ending)
 		bin = ev->class == CLASS_NONE || l->saved ? BIN_STEPS : BIN_UNKNOWN;
-	if (EVENT_HAS(ev, hang) && ev->hang > 0)
-		seen.ms = ev->hang < end.ms - l->mark.ms ? end.ms - ev->hang : l->mark.ms;
+	if (hang > 0)
+		seen.ms = hang < end.ms - l->mark.ms ? end.ms - hang : l->mark.ms;
 	else if (!EVENT_HAS(ev, finished) && l->unobserved_since.ms > 0)
 		seen = flow_between(l->unobserved_since.ms, l->mark, end);
 	if (l->phase == PHASE_TRAIN)
 		ledger_spend_training(l, seen, bin);
 	ledger_spend_to(l, seen, bin);
-	ledger_spend_to(l, end, EVENT_HAS(ev, hang) && ev->hang > 0 ? BIN_HANG : BIN_UNKNOWN);
+	ledger_spend_to(l, end, hang > 0 ? BIN_HANG : BIN_UNKNOWN);
 }
 
 static void on_ended(struct ledger *l, const struct event *ev)
@@ -329,7 +332,7 @@ static void on_ended(struct ledger *l, const struct event *ev)
 		ledger_spend_to(l, flow_between(ev->released, l->mark, l->at), BIN_IDLE);
 	ledger_held_end(l, ev);
 	ledger_spend_to(l, l->at, BIN_IDLE);
-	if (l->phase == PHASE_TRAIN && l->step > l->reached)
+	if (l->step > l->reached) /* only a training has steps */
 		l->reached = l->step;
 	l->until = l->at;
 	if (l->phase == PHASE_PRECOMPILE && ev->class == CLASS_COMPILE)
@@ -359,8 +362,7 @@ static void on_chosen(struct ledger *l, const struct event *ev)
 
 static void on_retry(struct ledger *l, const struct event *ev)
 {
-	if (l->stage == STAGE_BACKOFF)
-		l->until.ms = ev->until;
+	l->until.ms = ev->until;
 }
 
 static void on_cache(struct ledger *l, const struct event *ev)

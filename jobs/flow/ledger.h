@@ -97,7 +97,7 @@ struct ledger {
 	bool kept_reported;      /* attempt.kept was counted for it */
 	enum phase phase;        /* phase of the attempt */
 	int64_t attempt;
-	int64_t step, reached;   /* step of the attempt; highest of the attempts before, -1: none */
+	int64_t step, reached;   /* step of the attempt; highest of the attempts before */
 	int64_t jit_reported_ms; /* compiling reported by the attempt so far */
 	int64_t jit_ms;          /* compiling known to lie in the open stretch, */
 	struct utc jit_at;       /* and before this time */

@@ -131,4 +131,61 @@ static inline void begin_training(struct book *b)
 	add(b, 3000, progress(1, 1));
 }
 
+/* Something that says nothing about time but that a driver was there. */
+static inline struct event word(void)
+{
+	struct event ev = event_of(EV_NOTIFY_SENT);
+
+	EVENT_SET(&ev, rule, 1);
+	EVENT_SET(&ev, about, 1);
+	return ev;
+}
+
+static inline struct event compiling(int64_t attempt)
+{
+	struct event ev = event_of(EV_COMPILE_PROGRESS);
+
+	EVENT_SET(&ev, attempt, attempt);
+	return ev;
+}
+
+static inline void begin_run(struct book *b)
+{
+	memset(b, 0, sizeof *b);
+	add(b, 1000, created());
+	add(b, 1000, took_over(1));
+}
+
+/* Its precompile attempt 1 runs since 2000. */
+static inline void begin_precompile(struct book *b)
+{
+	begin_run(b);
+	add(b, 1000, checked(CACHE_COLD));
+	add(b, 1000, intended(PHASE_PRECOMPILE, 1, -1));
+	add(b, 1000, about(EV_ATTEMPT_CLAIMED, PHASE_PRECOMPILE, 1));
+	add(b, 2000, about(EV_ATTEMPT_STARTED, PHASE_PRECOMPILE, 1));
+}
+
+/* Its training attempt 1 began its command at 1000, and has shown no step. */
+static inline void begin_silent(struct book *b)
+{
+	begin_run(b);
+	add(b, 1000, checked(CACHE_WARM));
+	add(b, 1000, intended(PHASE_TRAIN, 1, -1));
+	add(b, 1000, about(EV_ATTEMPT_CLAIMED, PHASE_TRAIN, 1));
+	add(b, 1000, about(EV_ATTEMPT_STARTED, PHASE_TRAIN, 1));
+}
+
+/* The attempts before reached step 101 with 10 ms a step; the next one begins at 20000. */
+static inline void begin_again(struct book *b, int64_t from)
+{
+	begin_silent(b);
+	add(b, 2000, progress(1, 1));
+	add(b, 3000, progress(1, 101));
+	add(b, 3000, ended(PHASE_TRAIN, 1, CLASS_HARDWARE_NODE));
+	add(b, 20000, intended(PHASE_TRAIN, 2, from));
+	add(b, 20000, about(EV_ATTEMPT_CLAIMED, PHASE_TRAIN, 2));
+	add(b, 20000, about(EV_ATTEMPT_STARTED, PHASE_TRAIN, 2));
+}
+
 #endif

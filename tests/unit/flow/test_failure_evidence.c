@@ -43,7 +43,7 @@ static struct failure_evidence exited(int exit)
 	return (struct failure_evidence){ .phase = PHASE_TRAIN, .exit_known = true, .exit = exit };
 }
 
-/* ---- the cure ------------------------------------------------------------------------- */
+/* ---- the cure ------------------------------------------------------------------- */
 
 static void a_cure_names_the_users_own_setting(void **state)
 {
@@ -107,7 +107,7 @@ static void a_full_disk_is_named_and_no_other_failure(void **state)
 	assert_non_null(strstr(classify(e, full).hint, "space"));
 }
 
-/* ---- the quotation of an end ------------------------------------------------------------ */
+/* ---- the quotation of an end ---------------------------------------------------- */
 
 static void the_last_five_lines_that_say_something_are_quoted(void **state)
 {
@@ -156,7 +156,7 @@ static void the_log_of_the_node_that_ended_is_quoted(void **state)
 	assert_string_equal(classify_said(e, nodes, 1).evidence, "exit status 3\nzero");
 }
 
-/* ---- exits and signals ------------------------------------------------------------------- */
+/* ---- exits and signals ---------------------------------------------------------- */
 
 static void an_exit_status_tells_of_a_signal_where_it_can(void **state)
 {
@@ -269,7 +269,7 @@ static void a_signal_is_seen_through_launchers_and_complaints(void **state)
 	}
 }
 
-/* ---- the agent, and the kernel ------------------------------------------------------------- */
+/* ---- the agent, and the kernel -------------------------------------------------- */
 
 static void the_agents_word_has_a_cure_where_a_row_agrees(void **state)
 {
@@ -328,8 +328,7 @@ static void lack_of_memory_gives_way_to_a_cause_of_its_own(void **state)
 	}
 }
 
-/* ---- several nodes ----------------------------------------------------------------------------
- */
+/* ---- several nodes -------------------------------------------------------------- */
 
 /* Of two nodes with a cause each, the first one in time tells; by the end of the command where
  * lines have no time, and by their order where nothing is known. */
