@@ -236,8 +236,7 @@ static void effect_for_attempt(const struct flow *flow, struct utc now, struct e
 
 bool flow_attempt_is_open(const struct flow *flow)
 {
-	if (flow->state != FLOW_PRECOMPILE && flow->state != FLOW_TRAIN)
-		return false;
+	/* Outside of PRECOMPILE and TRAIN it is NONE: the table in step.c enters them so. */
 	switch (flow->attempt_state) {
 	case ATTEMPT_INTENDED:
 	case ATTEMPT_UNCERTAIN:

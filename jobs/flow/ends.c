@@ -133,8 +133,8 @@ void end_failed(struct flow *f, const struct event *ev)
 	case RETRY_OF_CLASS:
 		count = (long long)f->budget[f->phase].of_class[ev->class];
 		snprintf(f->end_reason, sizeof f->end_reason,
-			 "%s failed %lld time%s: %s, which gets %lld %s", phase, count,
-			 count == 1 ? "" : "s", class, (long long)retry_rows[ev->class].limit,
+			 "%s failed %lld times: %s, which gets %lld %s", phase, count, class,
+			 (long long)retry_rows[ev->class].limit,
 			 retry_rows[ev->class].limit == 1 ? "retry" : "retries");
 		break;
 	case RETRY_ATTEMPTS:

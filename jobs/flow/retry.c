@@ -38,21 +38,16 @@ const struct retry_row retry_rows[CLASS_COUNT] = {
  * this one. So no pause is shorter than the spec says, and the first is as long as it says. */
 static int64_t delay_ms(const struct flow_policy *policy, int64_t seed, int64_t failures)
 {
-	int64_t ceiling = policy->backoff_first_ms, floor;
+	int64_t max = policy->backoff_max_ms;
+	int64_t first = policy->backoff_first_ms < max ? policy->backoff_first_ms : max;
+	int64_t ceiling = first;
 
-	for (int64_t n = 0; n < failures && ceiling < policy->backoff_max_ms; n++) {
-		if (ceiling <= 0)
-			break;
-		ceiling =
-			ceiling > policy->backoff_max_ms / 2 ? policy->backoff_max_ms : ceiling * 2;
-	}
-	if (ceiling > policy->backoff_max_ms)
-		ceiling = policy->backoff_max_ms;
-	if (ceiling <= 0)
+	if (first <= 0)
 		return 0;
-	floor = policy->backoff_first_ms < ceiling ? policy->backoff_first_ms : ceiling;
-	return floor + (int64_t)(flow_mix(seed, UINT64_C(0xbac0ff), (uint64_t)failures) %
-				 ((uint64_t)(ceiling - floor) + 1));
+	for (int64_t n = 0; n < failures; n++)
+		ceiling = ceiling > max / 2 ? max : ceiling * 2;
+	return first + (int64_t)(flow_mix(seed, UINT64_C(0xbac0ff), (uint64_t)failures) %
+				 ((uint64_t)(ceiling - first) + 1));
 }
 
 /* Returns 0 if the event has no signature. */
@@ -64,7 +59,7 @@ static uint64_t signature_of(const struct event *ev)
 		return 0;
 	for (const char *at = ev->signature; *at; at++)
 		hash = (hash ^ (unsigned char)*at) * UINT64_C(0x100000001b3);
-	return hash != 0 ? hash : 1;
+	return hash | 1; /* 0 is a free place */
 }
 
 void retry_remember(struct flow_budget *budget, const struct event *ev)
@@ -127,7 +122,7 @@ enum retry_end retry_end_after(const struct flow *flow, const struct event *ev)
 
 	if (row->limit == 0)
 		return RETRY_USELESS;
-	if (row->limit > 0 && budget->of_class[ev->class] >= row->limit &&
+	if (row->limit != BY_BUDGET && budget->of_class[ev->class] >= row->limit &&
 	    !is_of_checkpoint(flow, ev))
 		return RETRY_OF_CLASS;
 	if (row->counts && budget->failures + 1 >= flow->policy.retry_attempts)

@@ -286,6 +286,180 @@ static void the_backoff_is_jittered_and_bounded(void **state)
 	assert_true(highest > policy.backoff_max_ms * 9 / 10);
 }
 
+/* The pauses of many seeds fill the range, to its ends: from the first (or the longest, if that is
+ * less) to the first doubled with each failure before, and never beyond the longest. */
+static void pauses_fill_the_range_of_the_spec(void **state)
+{
+	struct flow_policy policy = story_policy();
+
+	(void)state;
+	for (policy.backoff_first_ms = 1; policy.backoff_first_ms < 8; policy.backoff_first_ms++) {
+		for (policy.backoff_max_ms = 1; policy.backoff_max_ms < 16;
+		     policy.backoff_max_ms++) {
+			int64_t ceiling = policy.backoff_first_ms;
+
+			for (int64_t failures = 0; failures < 5; failures++, ceiling *= 2) {
+				int64_t low = INT64_MAX, high = 0, max = policy.backoff_max_ms;
+
+				for (int64_t seed = 0; seed < 250; seed++) {
+					int64_t delay = delay_of(&policy, seed, failures);
+
+					low = delay < low ? delay : low;
+					high = delay > high ? delay : high;
+				}
+				assert_int_equal(high, ceiling < max ? ceiling : max);
+				assert_int_equal(low, policy.backoff_first_ms < max
+							      ? policy.backoff_first_ms
+							      : max);
+			}
+		}
+	}
+}
+
+/* Machines are short for longer than a service is busy. */
+static void a_wait_for_machines_begins_at_eight_times_the_first_pause(void **state)
+{
+	struct flow_policy policy = story_policy();
+	int64_t high = 0;
+
+	(void)state;
+	policy.backoff_first_ms = 2;
+	policy.backoff_max_ms = 1000;
+	for (int64_t seed = 0; seed < 250; seed++) {
+		struct flow flow;
+		int64_t delay;
+
+		flow_init(&flow, &policy);
+		flow.seed = seed;
+		flow.last_class = CLASS_CAPACITY;
+		flow.budget[flow.phase].backoff_failures = 1;
+		delay = retry_wait_ms(&flow);
+		high = delay > high ? delay : high;
+	}
+	assert_int_equal(high, 16);
+}
+
+static struct event signed_failure(const char *signature)
+{
+	struct event ev = ended(PHASE_TRAIN, 1, CLASS_UNKNOWN);
+
+	EVENT_SET_STR(&ev, signature, signature);
+	return ev;
+}
+
+/* Causes are recognised after others came between; of more than there is room for, the one that was
+ * seen longest ago is forgotten. */
+static void causes_are_remembered_while_there_is_room(void **state)
+{
+	static const char *const causes[] = { "a", "b", "c", "d", "e", "f", "g", "h", "i" };
+	struct event ev = signed_failure(""), none = ended(PHASE_TRAIN, 1, CLASS_UNKNOWN);
+	struct flow_policy policy = story_policy();
+	struct flow flow;
+	struct flow_budget *budget;
+
+	(void)state;
+	flow_init(&flow, &policy);
+	flow.phase = PHASE_TRAIN;
+	budget = &flow.budget[PHASE_TRAIN];
+	/* without a signature there is nothing to recognise */
+	retry_remember(budget, &ev);
+	retry_remember(budget, &none);
+	assert_int_equal(retry_times(&flow, &ev), 0);
+	assert_int_equal(retry_times(&flow, &none), 0);
+	for (int64_t round = 1; round <= 2; round++) {
+		for (size_t i = 0; i < FLOW_CAUSES; i++) {
+			ev = signed_failure(causes[i]);
+			assert_int_equal(retry_times(&flow, &ev), round - 1);
+			budget->failures++;
+			retry_remember(budget, &ev);
+			assert_int_equal(retry_times(&flow, &ev), round);
+		}
+	}
+	ev = signed_failure("c");
+	budget->failures++;
+	retry_remember(budget, &ev);
+	/* "a" was seen longest ago, then "b"; "c" just now */
+	ev = signed_failure("i");
+	budget->failures++;
+	retry_remember(budget, &ev);
+	assert_int_equal(retry_times(&flow, &ev), 1);
+	for (size_t i = 0; i < FLOW_CAUSES; i++) {
+		ev = signed_failure(causes[i]);
+		assert_int_equal(retry_times(&flow, &ev), i == 0 ? 0 : i == 2 ? 3 : 2);
+	}
+	ev = signed_failure("j");
+	budget->failures++;
+	retry_remember(budget, &ev);
+	ev = signed_failure("b");
+	assert_int_equal(retry_times(&flow, &ev), 0);
+}
+
+static void an_attempt_had_machines_if_anything_shows_it(void **state)
+{
+	struct event ev = ended(PHASE_TRAIN, 1, CLASS_UNKNOWN);
+	struct flow flow = { .claimed = true };
+
+	(void)state;
+	assert_true(retry_had_machines(&flow, &ev));
+	flow.claimed = false;
+	assert_false(retry_had_machines(&flow, &ev));
+	EVENT_SET(&ev, exit, 0);
+	assert_true(retry_had_machines(&flow, &ev));
+	ev = ended(PHASE_TRAIN, 1, CLASS_UNKNOWN);
+	EVENT_SET(&ev, started, 1000);
+	assert_true(retry_had_machines(&flow, &ev));
+}
+
+/* limits.attempts bounds the attempts that cost. */
+static void only_attempts_with_machines_use_up_their_number(void **state)
+{
+	struct event ev = ended(PHASE_TRAIN, 1, CLASS_SPOT);
+	struct flow_policy policy = story_policy();
+	struct flow flow;
+
+	(void)state;
+	policy.attempts = 1;
+	flow_init(&flow, &policy);
+	flow.phase = PHASE_TRAIN;
+	assert_int_equal(retry_end_after(&flow, &ev), RETRY_GOES_ON);
+	flow.claimed = true;
+	assert_int_equal(retry_end_after(&flow, &ev), RETRY_LIMIT);
+	flow.policy.attempts = 2;
+	assert_int_equal(retry_end_after(&flow, &ev), RETRY_GOES_ON);
+	flow.machines = 1;
+	assert_int_equal(retry_end_after(&flow, &ev), RETRY_LIMIT);
+	flow.policy.attempts = 0;
+	assert_int_equal(retry_end_after(&flow, &ev), RETRY_GOES_ON);
+}
+
+/* Bad data may be a damaged checkpoint: then the one before it is tried. */
+static void bad_data_are_a_checkpoints_only_where_it_was_read_and_none_was_written(void **state)
+{
+	struct flow_policy policy = story_policy();
+	struct event ev = ended(PHASE_TRAIN, 1, CLASS_DATA);
+	struct flow flow;
+
+	(void)state;
+	flow_init(&flow, &policy);
+	flow.phase = PHASE_TRAIN;
+	flow.budget[PHASE_TRAIN].of_class[CLASS_DATA] = 1;
+	flow.budget[PHASE_TRAIN].of_class[CLASS_COMPILE] = 1;
+	flow.budget[PHASE_PRECOMPILE].of_class[CLASS_DATA] = 1;
+	assert_int_equal(retry_end_after(&flow, &ev), RETRY_OF_CLASS);
+	snprintf(flow.resumed_from, sizeof flow.resumed_from, "c");
+	assert_int_equal(retry_end_after(&flow, &ev), RETRY_GOES_ON);
+	flow.saved = true;
+	assert_int_equal(retry_end_after(&flow, &ev), RETRY_OF_CLASS);
+	flow.saved = false;
+	flow.phase = PHASE_PRECOMPILE;
+	assert_int_equal(retry_end_after(&flow, &ev), RETRY_OF_CLASS);
+	flow.phase = PHASE_TRAIN;
+	ev = ended(PHASE_TRAIN, 1, CLASS_COMPILE);
+	assert_int_equal(retry_end_after(&flow, &ev), RETRY_OF_CLASS);
+	flow.budget[PHASE_TRAIN].of_class[CLASS_COMPILE] = 0;
+	assert_int_equal(retry_end_after(&flow, &ev), RETRY_GOES_ON);
+}
+
 static void odd_backoffs_neither_overflow_nor_wait(void **state)
 {
 	struct flow_policy policy = story_policy();
@@ -362,6 +536,13 @@ int main(void)
 		cmocka_unit_test(failures_of_phase_1_do_not_count_in_training),
 		cmocka_unit_test(the_end_carries_evidence_and_cure),
 		cmocka_unit_test(the_backoff_is_jittered_and_bounded),
+		cmocka_unit_test(pauses_fill_the_range_of_the_spec),
+		cmocka_unit_test(a_wait_for_machines_begins_at_eight_times_the_first_pause),
+		cmocka_unit_test(causes_are_remembered_while_there_is_room),
+		cmocka_unit_test(an_attempt_had_machines_if_anything_shows_it),
+		cmocka_unit_test(only_attempts_with_machines_use_up_their_number),
+		cmocka_unit_test(
+			bad_data_are_a_checkpoints_only_where_it_was_read_and_none_was_written),
 		cmocka_unit_test(odd_backoffs_neither_overflow_nor_wait),
 		cmocka_unit_test(nonces_differ_by_seed_phase_and_attempt),
 		cmocka_unit_test(a_long_run_id_still_makes_a_whole_job_name),
