@@ -143,7 +143,7 @@ static size_t root_of(const struct failure_finding *finding)
 	char words[64] = "";
 	size_t at;
 
-	if (!finding->row || finding->row->pattern[0] == '^')
+	if (!finding->row)
 		return 0;
 	snprintf(words, sizeof words, "%.*s", (int)strcspn(finding->row->pattern, "*"),
 		 finding->row->pattern);
