@@ -97,12 +97,12 @@ struct ledger {
 	bool kept_reported;      /* attempt.kept was counted for it */
 	enum phase phase;        /* phase of the attempt */
 	int64_t attempt;
-	int64_t step, reached;   /* step of the attempt; highest of the attempts before */
-	int64_t jit_reported_ms; /* compiling reported by the attempt so far */
-	int64_t jit_ms;          /* compiling known to lie in the open stretch, */
-	struct utc jit_at;       /* and before this time */
-	int64_t saving_ms;       /* saving reported by the attempt, not yet found in steps */
-	int64_t steps_ms, made;  /* time of the attempt in BIN_STEPS; the steps made in that */
+	int64_t step, reached;      /* step of the attempt; highest of the attempts before */
+	int64_t jit_reported_ms;    /* compiling reported by the attempt so far */
+	int64_t jit_ms;             /* compiling known to lie in the open stretch, */
+	struct utc jit_at;          /* and before this time */
+	int64_t saving_ms;          /* saving reported by the attempt, not yet found in steps */
+	int64_t steps_ms, made;     /* time of the attempt in BIN_STEPS; the steps made in that */
 	int64_t again_ms, first_ms; /* time of the attempt in BIN_REPLAYED; before its first step */
 	struct step_rate fastest;   /* of the attempt without saving */
 	bool saving_reported;       /* saving was reported in the open stretch */
