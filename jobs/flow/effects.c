@@ -292,7 +292,7 @@ void flow_effects(const struct flow *flow, struct utc now, struct effects *ret)
 		add(ret, EFFECT_SETTLE, flow);
 		return;
 	}
-	if (flow->state > FLOW_NEW && flow->state < FLOW_ENDING)
+	if (flow->state < FLOW_ENDING)
 		limit = limit_reached(flow, now);
 	if (flow->leaving && flow->state < FLOW_ENDING)
 		add(ret, EFFECT_LEAVE, flow);

@@ -296,8 +296,7 @@ void ledger_spend_steps(struct ledger *l, struct utc to, int64_t step)
 		again = made;
 	if (again < 0)
 		again = 0;
-	if (again > 0 && left > 0)
-		spend_seen(l, (int64_t)step_rate_ms(rate, (double)again), to, BIN_REPLAYED);
+	spend_seen(l, (int64_t)step_rate_ms(rate, (double)again), to, BIN_REPLAYED);
 	spend_seen_to(l, to, BIN_STEPS);
 	if (made > again && left > 0) {
 		l->made += made - again;

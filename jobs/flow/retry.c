@@ -94,7 +94,8 @@ int64_t retry_times(const struct flow *flow, const struct event *ev)
 	const struct flow_budget *budget = &flow->budget[flow->phase];
 	uint64_t signature = signature_of(ev);
 
-	for (size_t i = 0; signature != 0 && i < FLOW_CAUSES; i++)
+	/* In a free place, which has the signature 0, nothing was seen. */
+	for (size_t i = 0; i < FLOW_CAUSES; i++)
 		if (budget->causes[i].signature == signature)
 			return budget->causes[i].times;
 	return 0;

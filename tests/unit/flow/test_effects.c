@@ -300,6 +300,51 @@ static void a_cache_that_never_became_complete_ends_the_run_with_or_without_a_wo
 	}
 }
 
+/* Who asks the exit status learns whether it was the run or the account. */
+static void a_refusal_is_no_failure_of_the_run(void **state)
+{
+	struct story s;
+
+	(void)state;
+	end_by(&s, ended(PHASE_TRAIN, 1, CLASS_QUOTA_PERMISSION));
+	assert_int_equal(last_of(&s)->state, OUTCOME_REFUSED);
+	assert_int_equal(last_of(&s)->exit_code, EXIT_REFUSED);
+	end_by(&s, ended(PHASE_TRAIN, 1, CLASS_USER_CODE));
+	assert_int_equal(last_of(&s)->state, OUTCOME_FAILED);
+	assert_int_equal(last_of(&s)->exit_code, EXIT_RUN_FAILED);
+}
+
+static void a_compiler_that_failed_is_a_failure_and_a_cache_with_holes_a_refusal(void **state)
+{
+	(void)state;
+	for (int failed = 0; failed < 2; failed++) {
+		struct event ev = verified(1, false, "x");
+
+		place(FLOW_VERIFY, ATTEMPT_NONE);
+		flow.phase = PHASE_PRECOMPILE;
+		flow.attempts[PHASE_PRECOMPILE] = 1;
+		flow.incomplete_retried = true;
+		flow.compile_failed = failed;
+		flow.last_class = CLASS_COMPILE;
+		flow_apply(&flow, &ev);
+		assert_int_equal(flow.outcome, failed ? OUTCOME_FAILED : OUTCOME_REFUSED);
+		assert_int_equal(flow.end_class, failed ? CLASS_COMPILE : CLASS_NONE);
+	}
+}
+
+static void a_pause_lasts_until_its_end_or_a_limit(void **state)
+{
+	(void)state;
+	place(FLOW_TRAIN, ATTEMPT_BACKOFF);
+	flow.until.ms = 5000;
+	assert_int_equal(asked(EFFECT_WAIT)->until.ms, 5000);
+	flow.created.ms = 1;
+	flow.policy.deadline_ms = 8000;
+	assert_int_equal(asked(EFFECT_WAIT)->until.ms, 5000);
+	flow.policy.deadline_ms = 2000;
+	assert_int_equal(asked(EFFECT_WAIT)->until.ms, 2001);
+}
+
 /* ---- orders that are not given ------------------------------------- */
 
 /* A training that is to end, or makes room for phase 1, is not judged again. */
@@ -445,6 +490,10 @@ int main(void)
 		cmocka_unit_test(failures_are_counted_in_words),
 		cmocka_unit_test(
 			a_cache_that_never_became_complete_ends_the_run_with_or_without_a_word),
+		cmocka_unit_test(a_refusal_is_no_failure_of_the_run),
+		cmocka_unit_test(
+			a_compiler_that_failed_is_a_failure_and_a_cache_with_holes_a_refusal),
+		cmocka_unit_test(a_pause_lasts_until_its_end_or_a_limit),
 		cmocka_unit_test(what_ends_is_not_judged_by_its_graphs),
 		cmocka_unit_test(phase_1_runs_again_once_for_graphs_and_a_stop_is_a_stop),
 		cmocka_unit_test(a_risk_is_told_of_a_training_that_goes_on),

@@ -375,6 +375,48 @@ static void an_incomplete_cache_is_filled_again_where_it_may_help(void **state)
 	}
 }
 
+/* A training that makes room makes it also by a failure that another attempt may cure, and by no
+ * other. */
+static void room_is_made_by_any_end_that_another_attempt_may_follow(void **state)
+{
+	static const struct {
+		enum failure_class class;
+		enum flow_state state;
+	} rows[] = { { CLASS_STOPPED, FLOW_PRECOMPILE },
+		     { CLASS_COMM, FLOW_PRECOMPILE },
+		     { CLASS_USER_CODE, FLOW_ENDING },
+		     { CLASS_NONE, FLOW_ENDING } };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+		struct event ev = ended(PHASE_TRAIN, ATTEMPT, rows[i].class);
+		struct flow flow;
+
+		place(&flow, FLOW_TRAIN, ATTEMPT_RUNNING, 2);
+		flow_apply(&flow, &ev);
+		assert_int_equal(flow.state, rows[i].state);
+	}
+}
+
+/* How long a check-up took is known by both of its times. */
+static void a_checkup_without_a_begin_took_no_known_time(void **state)
+{
+	struct event ev = about(EV_HEALTH_CHECKED, PHASE_TRAIN, ATTEMPT);
+	struct flow flow;
+
+	(void)state;
+	EVENT_SET(&ev, healthy, true);
+	EVENT_SET(&ev, finished, 5000);
+	place(&flow, FLOW_TRAIN, ATTEMPT_RUNNING, 4);
+	flow.policy.health_ms = 1000;
+	flow_apply(&flow, &ev);
+	assert_true(flow.checked);
+	assert_int_equal(flow.checkup_ms, 0);
+	EVENT_SET(&ev, since, 4500);
+	flow_apply(&flow, &ev);
+	assert_int_equal(flow.checkup_ms, 500);
+}
+
 /* The cache is asked about again before each attempt; graphs can only be lost that were there. */
 static void graphs_are_lost_only_if_they_were_proved(void **state)
 {
@@ -473,6 +515,8 @@ int main(void)
 		cmocka_unit_test(another_compiler_is_named),
 		cmocka_unit_test(a_program_that_failed_without_graphs_is_not_the_compilers_fault),
 		cmocka_unit_test(an_incomplete_cache_is_filled_again_where_it_may_help),
+		cmocka_unit_test(room_is_made_by_any_end_that_another_attempt_may_follow),
+		cmocka_unit_test(a_checkup_without_a_begin_took_no_known_time),
 		cmocka_unit_test(graphs_are_lost_only_if_they_were_proved),
 		cmocka_unit_test(what_is_no_event_fires_no_rule),
 		cmocka_unit_test(each_rule_is_one_sentence_of_its_own),

@@ -202,6 +202,109 @@ static void each_attempt_compiles_for_itself(void **state)
 	assert_int_equal(bin(&b, BIN_JIT), 1000);
 }
 
+/* A gap is unknown wherever it lies; the rest is shared by the steps. */
+static void steps_around_a_gap_are_replayed_and_new(void **state)
+{
+	static const int64_t gaps[][2] = { { 20000, 21000 }, { 20500, 21500 }, { 20999, 21999 },
+					   { 21000, 22000 }, { 21500, 22500 }, { 22000, 23000 } };
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(gaps); i++) {
+		struct book b;
+		int64_t steps;
+
+		begin_again(&b, 51);
+		add(&b, 20000, progress(2, 51));
+		steps = bin(&b, BIN_STEPS);
+		add(&b, gaps[i][0], left());
+		add(&b, gaps[i][1], took_over(2));
+		add(&b, 23000, progress(2, 151));
+		assert_int_equal(bin(&b, BIN_REPLAYED), 1000);
+		assert_int_equal(bin(&b, BIN_STEPS) - steps, 1000);
+		assert_int_equal(bin(&b, BIN_UNKNOWN), 1000);
+		/* two gaps, before and behind the border */
+		begin_again(&b, 51);
+		add(&b, 20000, progress(2, 51));
+		add(&b, 20000 + 100 * (int64_t)i, left());
+		add(&b, 20500 + 100 * (int64_t)i, took_over(2));
+		add(&b, 21600 + 100 * (int64_t)i, left());
+		add(&b, 22100 + 100 * (int64_t)i, took_over(3));
+		add(&b, 23000, progress(2, 151));
+		assert_int_equal(bin(&b, BIN_REPLAYED), 1000);
+		assert_int_equal(bin(&b, BIN_STEPS) - steps, 1000);
+		assert_int_equal(bin(&b, BIN_UNKNOWN), 1000);
+	}
+}
+
+/* Steps that are made again may go by in no time: they are no pace for new ones. */
+static void replayed_steps_show_no_pace(void **state)
+{
+	struct event save = checkpoint(2, 200, "ckpt");
+	struct book b;
+
+	(void)state;
+	begin_again(&b, 51);
+	add(&b, 20000, progress(2, 51));
+	add(&b, 20050, progress(2, 101));
+	add(&b, 21050, progress(2, 201));
+	EVENT_SET(&save, seconds, 0.3);
+	add(&b, 21050, save);
+	assert_int_equal(bin(&b, BIN_CHECKPOINT), 0);
+}
+
+/* What compiled before the first step is taken from what was seen before it, and no more. */
+static void compiling_is_not_found_where_nobody_looked(void **state)
+{
+	struct book b;
+
+	(void)state;
+	begin_silent(&b);
+	add(&b, 2000, left());
+	add(&b, 4000, took_over(2));
+	add(&b, 5000, progress(1, 1));
+	assert_int_equal(bin(&b, BIN_SETUP), 2000);
+	add(&b, 5000, jit(1, 10));
+	assert_int_equal(bin(&b, BIN_SETUP), 0);
+	assert_int_equal(bin(&b, BIN_JIT), 2000);
+	assert_int_equal(bin(&b, BIN_UNKNOWN), 2000);
+}
+
+static void a_bill_is_what_a_service_says_if_it_says_so(void **state)
+{
+	struct event end = ended(PHASE_TRAIN, 1, CLASS_COMM);
+	struct ledger_view view;
+	struct book b;
+
+	(void)state;
+	begin_training(&b);
+	ledger_at(&b.ledger, b.ledger.at, &view);
+	assert_int_equal(view.billed_ms, -1);
+	EVENT_SET(&end, billable, 700);
+	add(&b, 5000, end);
+	ledger_at(&b.ledger, b.ledger.at, &view);
+	assert_int_equal(view.billed_ms, 700);
+	assert_int_equal(view.paid_ms, 700);
+}
+
+/* Machines that were given back while nobody knew are taken out of what they were last counted for.
+ */
+static void what_was_given_back_is_taken_from_the_last_bin_first(void **state)
+{
+	struct event end = ended(PHASE_TRAIN, 1, CLASS_COMM);
+	struct ledger_view view;
+	struct book b;
+
+	(void)state;
+	begin_training(&b);
+	add(&b, 5000, progress(1, 21));
+	EVENT_SET(&end, released, 4999);
+	add(&b, 6000, end);
+	ledger_at(&b.ledger, b.ledger.at, &view);
+	assert_int_equal(view.held_ms[BIN_STEPS], 1999);
+	assert_int_equal(view.held_ms[BIN_SETUP], 1000);
+	assert_int_equal(view.held_total_ms, 2999);
+}
+
 /* ---- the end -------------------------------------------------------------------- */
 
 static struct event limit(enum run_limit which)
@@ -364,6 +467,11 @@ int main(void)
 		cmocka_unit_test(saving_that_is_told_behind_the_end_is_found),
 		cmocka_unit_test(the_first_pace_is_kept),
 		cmocka_unit_test(each_attempt_compiles_for_itself),
+		cmocka_unit_test(steps_around_a_gap_are_replayed_and_new),
+		cmocka_unit_test(replayed_steps_show_no_pace),
+		cmocka_unit_test(compiling_is_not_found_where_nobody_looked),
+		cmocka_unit_test(a_bill_is_what_a_service_says_if_it_says_so),
+		cmocka_unit_test(what_was_given_back_is_taken_from_the_last_bin_first),
 		cmocka_unit_test(a_training_that_is_to_end_saves),
 		cmocka_unit_test(a_training_without_a_step_may_save_too),
 		cmocka_unit_test(a_checkpoint_shows_steps),

@@ -432,6 +432,26 @@ static void only_attempts_with_machines_use_up_their_number(void **state)
 	assert_int_equal(retry_end_after(&flow, &ev), RETRY_GOES_ON);
 }
 
+/* Machines that are taken away are nobody's failure, however many came before. */
+static void a_class_that_does_not_count_ends_no_budget(void **state)
+{
+	struct event spot = ended(PHASE_TRAIN, 1, CLASS_SPOT),
+		     comm = ended(PHASE_TRAIN, 1, CLASS_COMM);
+	struct flow_policy policy = story_policy();
+	struct flow flow;
+
+	(void)state;
+	flow_init(&flow, &policy);
+	flow.phase = PHASE_TRAIN;
+	flow.budget[PHASE_TRAIN].failures = policy.retry_attempts - 1;
+	assert_int_equal(retry_end_after(&flow, &comm), RETRY_ATTEMPTS);
+	assert_int_equal(retry_end_after(&flow, &spot), RETRY_GOES_ON);
+	flow.budget[PHASE_TRAIN].failures = 0;
+	flow.budget[PHASE_TRAIN].failures_without_checkpoint = policy.retry_without_progress - 1;
+	assert_int_equal(retry_end_after(&flow, &comm), RETRY_NO_PROGRESS);
+	assert_int_equal(retry_end_after(&flow, &spot), RETRY_GOES_ON);
+}
+
 /* Bad data may be a damaged checkpoint: then the one before it is tried. */
 static void bad_data_are_a_checkpoints_only_where_it_was_read_and_none_was_written(void **state)
 {
@@ -539,6 +559,7 @@ int main(void)
 		cmocka_unit_test(pauses_fill_the_range_of_the_spec),
 		cmocka_unit_test(a_wait_for_machines_begins_at_eight_times_the_first_pause),
 		cmocka_unit_test(causes_are_remembered_while_there_is_room),
+		cmocka_unit_test(a_class_that_does_not_count_ends_no_budget),
 		cmocka_unit_test(an_attempt_had_machines_if_anything_shows_it),
 		cmocka_unit_test(only_attempts_with_machines_use_up_their_number),
 		cmocka_unit_test(
