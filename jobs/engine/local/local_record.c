@@ -276,12 +276,20 @@ int local_record_create(const struct local *local, const char *prefix,
 {
 	AUTO(auto_free) char *key = local_key(prefix, ENGINE_FILE);
 	AUTO(auto_free) char *text = record_text(record);
-	int made = store_put_if_absent(local->store, key, text, strlen(text), err);
+	AUTO(auto_free) char *path = local->cache ? copy_path(local->root, prefix) : NULL;
+	int made;
 
-	if (made <= 0)
-		return made;
+	if (path && fs_exists(path)) /* that of another process: ours are cleared before */
+		return 0;
 	local_remember_root(local, prefix, local->root);
-	return save_copy(local, prefix, text, err) < 0 ? -1 : 1;
+	/* Before the store: after a power cut the copy is what shows that this is the machine of
+	 * the record, and that nothing of it runs any more. */
+	if (save_copy(local, prefix, text, err) < 0)
+		return -1;
+	made = store_put_if_absent(local->store, key, text, strlen(text), err);
+	if (made == 0)
+		local_forget(local, prefix);
+	return made;
 }
 
 int local_record_remove(const struct local *local, const char *prefix, struct err **err)
