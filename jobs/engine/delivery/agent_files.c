@@ -24,7 +24,7 @@ static int digest_folder(const char *root, const char *below, json_t *files, str
 
 	if (!dir)
 		return fs_error(err, errno, "cannot read the agent's folder '%s'", path);
-	while (result == 0 && (entry = readdir(dir)) != NULL) {
+	while (result == 0 && (errno = 0, entry = readdir(dir)) != NULL) {
 		AUTO(auto_free)
 		char *name = below[0] ? fs_join(below, entry->d_name) : mem_copy(entry->d_name);
 		AUTO(auto_free) char *file = fs_join(root, name);
@@ -46,6 +46,9 @@ static int digest_folder(const char *root, const char *below, json_t *files, str
 		if (result == 0)
 			js_put_str(files, name, hex);
 	}
+	/* Half of the files would be another agent. */
+	if (result == 0 && errno)
+		result = fs_error(err, errno, "cannot read the agent's folder '%s'", path);
 	closedir(dir);
 	return result;
 }

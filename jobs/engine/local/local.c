@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "jobs/base/fs/fs.h"
+#include "jobs/base/process/cancel.h"
 #include "jobs/engine/delivery/agent_files.h"
 #include "jobs/engine/local/local_internal.h"
 #include "jobs/store/local_store_dir.h"
@@ -276,12 +277,27 @@ static int local_find(struct engine *engine, const char *name, const char *prefi
 	return find_job((const struct local *)engine, name, prefix, err);
 }
 
+#define START_TRIES    4
+#define START_PAUSE_MS 100 /* then twice as long */
+
+/* One agent that cannot be started costs those that were: for what may pass it is tried again. */
+static int start_patiently(const struct local *local, const char *prefix, struct start *start,
+			   int node, struct proc_id *ret, struct err **err)
+{
+	for (int i = 1; start_agent(local, prefix, start, node, ret, err) < 0; i++) {
+		if (i == START_TRIES || !err_passes(*err) || !cancel_pause(START_PAUSE_MS << i))
+			return -1;
+		err_freep(err);
+	}
+	return 0;
+}
+
 /* Starts all agents. 0 all, -1 none, 1 some or none: unknown. */
 static int start_all(const struct local *local, const struct engine_job *job,
 		     struct local_record *record, struct start *start, struct err **err)
 {
 	for (int i = 0; i < job->nodes; i++)
-		if (start_agent(local, job->prefix, start, i, &record->agents[i], err) < 0) {
+		if (start_patiently(local, job->prefix, start, i, &record->agents[i], err) < 0) {
 			err_wrap(err, "cannot start the agent of node %d", i);
 			return i == 0 ? -1 : 1;
 		}
