@@ -9,8 +9,8 @@
 #include "tests/world/rules.h"
 
 static const struct clock_rule *const rows[] = {
-	&clock_evidence,    &clock_backoff, &clock_limits,   &clock_heard,
-	&clock_unreachable, &clock_stop,    &clock_takeover, &clock_lease,
+	&clock_evidence, &clock_backoff,  &clock_limits, &clock_heard,   &clock_unreachable,
+	&clock_stop,     &clock_takeover, &clock_lease,  &clock_helpers,
 };
 
 #define EACH(row)                                                                                  \

@@ -44,14 +44,18 @@ static bool is_same(const struct effect *a, const struct effect *b)
 	       a->event.delay == b->event.delay && a->event.exit_code == b->event.exit_code;
 }
 
-/* The claim on the graph key is its holder's own, and is taken again; what is to be submitted may
- * have been submitted. */
-static bool is_looked_at_first(const struct effect *own, const struct effect *theirs)
+/* The claim on the graph key is its holder's own, and is taken again. */
+static bool is_claim_again(const struct effect *own, const struct effect *theirs)
 {
-	return (theirs->kind == EFFECT_CLAIM_KEY && own->kind == EFFECT_RECORD &&
-		own->event.kind == EV_ATTEMPT_INTENDED) ||
-	       (theirs->kind == EFFECT_FIND && own->kind == EFFECT_SUBMIT &&
-		theirs->attempt == own->attempt);
+	return theirs->kind == EFFECT_CLAIM_KEY && own->kind == EFFECT_RECORD &&
+	       own->event.kind == EV_ATTEMPT_INTENDED;
+}
+
+/* What is to be submitted may have been submitted: it is looked for before all else. */
+static bool is_looked_for(const struct flow *own, const struct effects *theirs)
+{
+	return own->attempt_state == ATTEMPT_INTENDED && theirs->count > 0 &&
+	       theirs->list[0].kind == EFFECT_FIND;
 }
 
 /* A new driver is as patient with a job that it cannot see as the last one was at first. */
@@ -95,12 +99,12 @@ static void check_wishes(const struct flow *own)
 	take_over(&theirs);
 	flow_effects(own, own->at, &wished);
 	flow_effects(&theirs, own->at, &again);
-	if (is_out_of_patience(&wished))
+	if (is_out_of_patience(&wished) || is_looked_for(own, &again))
 		return;
 	for (int i = 0; i < wished.count || i < again.count; i++)
 		if (i >= wished.count || i >= again.count ||
 		    (!is_same(&wished.list[i], &again.list[i]) &&
-		     !is_looked_at_first(&wished.list[i], &again.list[i])))
+		     !is_claim_again(&wished.list[i], &again.list[i])))
 			rule_breaks("C13",
 				    "in %s/%s a driver wishes %s, and who takes over wishes %s",
 				    flow_state_names[own->state],
