@@ -12,6 +12,7 @@ extern const struct clock_rule clock_heard;       /* C1 */
 extern const struct clock_rule clock_unreachable; /* C8 */
 extern const struct clock_rule clock_stop;        /* C4, C5 */
 extern const struct clock_rule clock_helpers;     /* C11 */
+extern const struct clock_rule clock_command;     /* C12 */
 extern const struct clock_rule clock_takeover;    /* C13 */
 
 #endif

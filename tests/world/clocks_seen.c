@@ -10,7 +10,7 @@
 
 static const struct clock_rule *const rows[] = {
 	&clock_evidence, &clock_backoff,  &clock_limits, &clock_heard,   &clock_unreachable,
-	&clock_stop,     &clock_takeover, &clock_lease,  &clock_helpers,
+	&clock_stop,     &clock_takeover, &clock_lease,  &clock_helpers, &clock_command,
 };
 
 #define EACH(row)                                                                                  \

@@ -9,6 +9,7 @@
 /* Of a process, by its number. */
 struct spent {
 	int64_t lost_ns;  /* did not count, up to the last look */
+	int64_t slept_ns; /* of it, or of a call that hung: suspended */
 	int64_t since_ns; /* a call hangs since then; 0: none */
 	bool idle;        /* at the last look it could not act */
 };
@@ -62,6 +63,8 @@ void time_look(void)
 		if (p->state != PROCESS_ALIVE)
 			continue;
 		s = spent_by(p);
+		if (s->idle)
+			s->slept_ns += passed;
 		if (s->idle && s->since_ns == 0)
 			s->lost_ns += passed;
 		s->idle = !process_runs(p);
@@ -74,6 +77,13 @@ int64_t time_counted_ns(const struct process *process)
 	int64_t hangs = s->since_ns ? now_ns - s->since_ns : s->idle ? now_ns - looked_ns : 0;
 
 	return now_ns - s->lost_ns - hangs;
+}
+
+int64_t time_awake_ns(const struct process *process)
+{
+	struct spent *s = spent_by(process);
+
+	return now_ns - s->slept_ns - (s->idle ? now_ns - looked_ns : 0);
 }
 
 void time_call_hangs(const struct process *process)

@@ -28,6 +28,8 @@ void time_reset(void);
 void time_look(void);
 /* Time that counted for a process since it began. */
 int64_t time_counted_ns(const struct process *process);
+/* The same with the time in calls that hang. */
+int64_t time_awake_ns(const struct process *process);
 /* It could act now. */
 bool time_counts(const struct process *process);
 /* A call of the process begins that the world makes take long; it has returned. */

@@ -1,0 +1,159 @@
+/*
+ * C12. Agent: a signal reaches the command within 2 s, though nobody reads stdout and the workspace
+ * hangs. A superseded claim ends the command within three heartbeats (far: 30 s).
+ *
+ * Time in a single call counts here; only time in which the agent was suspended does not. A claim
+ * is superseded when the claim of its phase, as it lies in the workspace, names another attempt.
+ * The agent of a folder looks at it by calls of its own: one that is refused, or has not returned,
+ * says nothing about the claim.
+ */
+#include <jansson.h>
+#include <signal.h>
+#include <string.h>
+
+#include "jobs/base/mem.h"
+#include "jobs/base/text/js.h"
+#include "jobs/store/order.h"
+#include "tests/world/bucket.h"
+#include "tests/world/clocks_rules.h"
+#include "tests/world/clocks_time.h"
+#include "tests/world/faults.h"
+#include "tests/world/kernel_internal.h"
+#include "tests/world/play.h"
+#include "tests/world/rules.h"
+#include "tests/world/tree.h"
+#include "tests/world/truth.h"
+
+#define COMMANDS_MAX 256
+
+/* A command, by its place in the world. */
+static struct command_seen {
+	const struct truth_command *what;
+	const struct process *agent;
+	int64_t awake_ns;          /* of the agent, when it got the signal; 0: none */
+	struct stretch superseded; /* who NULL: it is not */
+	bool told;                 /* the command had a signal since */
+} commands[COMMANDS_MAX];
+static size_t command_count;
+
+static void reset(void)
+{
+	memset(commands, 0, command_count * sizeof commands[0]);
+	command_count = 0;
+}
+
+static struct command_seen *seen_of(const struct truth_command *what)
+{
+	for (size_t i = 0; i < command_count; i++)
+		if (commands[i].what == what)
+			return &commands[i];
+	if (command_count == COMMANDS_MAX)
+		return NULL;
+	commands[command_count] =
+		(struct command_seen){ .what = what, .agent = process_parent(what->process) };
+	return &commands[command_count++];
+}
+
+static bool runs(const struct command_seen *command)
+{
+	return command->what->process->state == PROCESS_ALIVE && !command->what->ended_ns &&
+	       command->agent && command->agent->state == PROCESS_ALIVE &&
+	       fault_target_of(command->agent) == TARGET_AGENT;
+}
+
+/* Its agent is told to end it; the command itself is told to end. */
+static void on_signal(const struct process *to, int signo)
+{
+	if (signo != SIGTERM && signo != SIGINT && signo != SIGHUP && signo != SIGKILL)
+		return;
+	for (const struct truth_command *c = truth_commands; c; c = c->next) {
+		struct command_seen *seen = seen_of(c);
+
+		if (!seen)
+			return;
+		if (c->process == to)
+			seen->told = true;
+		if (seen->agent == to && signo != SIGKILL && !seen->awake_ns)
+			seen->awake_ns = time_awake_ns(to);
+	}
+}
+
+/* The attempt that holds the claim of a phase; 0: nobody. */
+static int64_t holder_of(enum truth_phase phase)
+{
+	AUTO(auto_free)
+	char *key = mem_format("runs/%s/" CLAIM_DIR "%s", playing->run,
+			       phase == TRUTH_TRAIN ? "train" : "precompile");
+	AUTO(auto_free) char *path = NULL, *text = NULL;
+	json_auto_t *claim = NULL;
+
+	if (playing->setting.far_workspace) {
+		const char *there;
+
+		path = mem_format("work/%s", key);
+		there = bucket_get("bucket", path, NULL);
+		text = there ? mem_copy(there) : NULL;
+	} else {
+		path = mem_format("%s/%s",
+				  playing->setting.state == STATE_SHARE ? "/shared/work"
+									: "/srv/user/work",
+				  key);
+		text = tree_get(playing->hosts[0], path, NULL);
+	}
+	claim = text ? json_loads(text, 0, NULL) : NULL;
+	return js_int(claim, "attempt", 0);
+}
+
+static void check_claim(struct command_seen *command)
+{
+	int64_t holder = holder_of(command->what->phase);
+
+	if (holder == 0 || holder == command->what->attempt) {
+		command->superseded.who = NULL;
+		return;
+	}
+	if (!command->superseded.who)
+		stretch_begin(&command->superseded, command->agent);
+	if (stretch_ns(&command->superseded) >
+	    figure_ns(playing->setting.far_workspace ? C12_CLAIM_FAR : C12_CLAIM))
+		rule_breaks("C12", "attempt %d has the claim for %.1f s and attempt %d runs on",
+			    (int)holder, (double)stretch_ns(&command->superseded) / 1e9,
+			    (int)command->what->attempt);
+}
+
+static void on_second(const struct story *story)
+{
+	(void)story;
+	for (const struct truth_command *c = truth_commands; c; c = c->next) {
+		struct command_seen *seen =
+			runs(&(struct command_seen){ .what = c,
+						     .agent = process_parent(c->process) })
+				? seen_of(c)
+				: NULL;
+
+		if (!seen || seen->told || strcmp(c->run, playing->run) != 0)
+			continue;
+		check_claim(seen);
+		if (seen->awake_ns &&
+		    time_awake_ns(seen->agent) - seen->awake_ns > figure_ns(C12_SIGNAL))
+			rule_breaks("C12", "an agent had a signal %.1f s ago, its command none",
+				    (double)(time_awake_ns(seen->agent) - seen->awake_ns) / 1e9);
+	}
+}
+
+/* What looks at the claim is the agent, or its uploader. */
+static void on_refusal(const struct refusal *refusal)
+{
+	for (size_t i = 0; i < command_count; i++)
+		if (commands[i].superseded.who &&
+		    (refusal->who == commands[i].agent ||
+		     process_parent(refusal->who) == commands[i].agent))
+			stretch_begin(&commands[i].superseded, commands[i].agent);
+}
+
+const struct clock_rule clock_command = {
+	.reset = reset,
+	.on_second = on_second,
+	.on_signal = on_signal,
+	.on_refusal = on_refusal,
+};
