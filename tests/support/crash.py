@@ -220,6 +220,11 @@ class Driver:
         """The same, by their names and phases."""
         return ["start", *(f"{row['event']} {row.get('phase', '')}".strip() for row in self.rows())]
 
+    def count_of(self, event: str, attempt: str) -> int:
+        """How often it has shown this of an attempt ("train-1")."""
+        return sum(row["event"] == event and f"{row.get('phase')}-{row.get('attempt')}" == attempt
+                   for row in self.rows())
+
     def last_event(self) -> str:
         return self.seen()[-1]
 

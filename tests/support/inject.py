@@ -54,15 +54,15 @@ def watch(trace: Path) -> tuple:
     return ("strace", "-o", str(trace), "-s", "48")
 
 
-def points(trace: Path) -> list:
-    """The calls that change something, in order."""
+def points(trace: Path, begins: str = BEGINS) -> list:
+    """The calls that change something, in order; `begins`: a part of the line before the first."""
     count, found, begun = {}, [], False
     for line in trace.read_text(errors="replace").splitlines():
         name = line.partition("(")[0]
         count[name] = count.get(name, 0) + 1
         if begun and CHANGES.match(line) and "ENOSYS" not in line:
             found.append(Point(name, count[name], line))
-        begun = begun or line.startswith(BEGINS)
+        begun = begun or begins in line
     assert found, f"nothing is changed in {trace}"
     return found
 
@@ -70,3 +70,9 @@ def points(trace: Path) -> list:
 def kill_at(point: Point) -> tuple:
     return ("strace", "-o", "/dev/null", "-e", f"trace={point.name}", "-e",
             f"inject={point.name}:signal=KILL:when={point.nth}")
+
+
+def fail_at(point: Point, error: str) -> tuple:
+    """The call is not made, and returns this error (a name, as strace takes it)."""
+    return ("strace", "-o", "/dev/null", "-e", f"trace={point.name}", "-e",
+            f"inject={point.name}:error={error}:when={point.nth}")
