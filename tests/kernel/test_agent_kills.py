@@ -15,11 +15,13 @@ from pathlib import Path
 import crash
 import inject
 import pytest
+import stories
 import wrapped
 
-AT_A_TIME = 4
+AT_A_TIME = stories.AT_A_TIME
 EVERY_CALL = "STOKER_TEST_KILLS" in os.environ
 MET = 0.6  # of the calls, at least: how often an agent writes, and when, differs from run to run
+ERRORS_EVERY = 40  # of the errors one in so many, in ./test
 STEPS = 15
 BEGINS = "/order.json"
 
@@ -84,7 +86,10 @@ class Points:
             self.agent.count(run.id, self.story.attempt, role=self.story.role, log=told)
         assert self.drive(run).wait() == 0, run.story()
         crash.check_once(run)
-        return inject.points(told, BEGINS) if self.by_strace else wrapped.points(told)
+        if self.by_strace:
+            self.failures = inject.failures(told, BEGINS)[::1 if EVERY_CALL else ERRORS_EVERY]
+            return inject.points(told, BEGINS)
+        return wrapped.points(told)
 
     def play(self, number):
         """Whether somebody was killed at all."""
@@ -113,6 +118,21 @@ class Points:
                 driver = run.resume(env=self.agent.env())
         assert driver.wait() == 0, run.story()
         return run.events()
+
+    def fail(self, number):
+        """The call of the agent fails instead, once. Whether it was made at all."""
+        site, (point, error) = self.sites.free.get(), self.failures[number]
+        try:
+            run = self.run(site, f"error-{number}")
+            run.epilogue.append(f"{error} of {point} of {self.story.attempt}")
+            trace = self.sites.folder / f"{run.id}.trace"
+            self.agent.trace(run.id, self.story.attempt, inject.fail_at(point, error, trace))
+            driver = self.drive(run)
+            assert driver.wait() == 0, run.story()
+            self.check_retried(run, run.events(), None)
+            return "INJECTED" in trace.read_text()
+        finally:
+            self.sites.free.put(site)
 
     def check_unharmed(self, run, _, mark):
         crash.check_once(run)
@@ -156,19 +176,25 @@ def sites(tmp_path_factory):
     sites.clear()
 
 
+def play_all(play, count, what):
+    begin = time.monotonic()
+    with ThreadPoolExecutor(AT_A_TIME) as pool:
+        met, failed = stories.count_of([pool.submit(play, number) for number in range(count)])
+    print(f"{what}: {count} calls, {met} of them met, in {time.monotonic() - begin:.0f} s")
+    assert not failed, f"{len(failed)} of {count}\n" + "\n".join(failed[:5])
+    assert met >= MET * count
+
+
 @pytest.mark.parametrize("name", STORIES)
 def test_whoever_is_killed_the_run_goes_on(sites, name):
     points = Points(sites, name)
-    begin = time.monotonic()
-    failed, met = [], 0
-    with ThreadPoolExecutor(AT_A_TIME) as pool:
-        for future in [pool.submit(points.play, number) for number in range(len(points.points))]:
-            try:
-                met += future.result()
-            except AssertionError as why:
-                failed.append(str(why))
     how = "strace" if points.by_strace else "a preloaded library"
-    print(f"{name}: {len(points.points)} calls, killed by {how} at {met} of them, "
-          f"in {time.monotonic() - begin:.0f} s")
-    assert not failed, f"{len(failed)} of {len(points.points)}\n" + "\n".join(failed[:5])
-    assert met >= MET * len(points.points)
+    play_all(points.play, len(points.points), f"{name} killed by {how}")
+
+
+@pytest.mark.parametrize("name", [name for name, story in STORIES.items() if story.is_agent])
+def test_an_error_costs_an_attempt_at_most(sites, name):
+    if why := inject.refused():
+        pytest.skip(why)
+    points = Points(sites, name)
+    play_all(points.fail, len(points.failures), f"{name} with an error")

@@ -72,7 +72,29 @@ def kill_at(point: Point) -> tuple:
             f"inject={point.name}:signal=KILL:when={point.nth}")
 
 
-def fail_at(point: Point, error: str) -> tuple:
-    """The call is not made, and returns this error (a name, as strace takes it)."""
-    return ("strace", "-o", "/dev/null", "-e", f"trace={point.name}", "-e",
+def fail_at(point: Point, error: str, trace: Path) -> tuple:
+    """The call is not made, and returns this error (a name, as strace takes it); `trace` has it as INJECTED."""
+    return ("strace", "-o", str(trace), "-e", f"trace={point.name}", "-e",
             f"inject={point.name}:error={error}:when={point.nth}")
+
+
+# Calls that make a descriptor, of which there may be no more; and what else a full or failing disk refuses.
+MAKES_FD = re.compile(r"(?:open(?:at)?|pipe2|socket|epoll_create1|timerfd_create|signalfd4|memfd_create|pidfd_open)\(")
+FILLS = re.compile(r"(?:p?write(?:v|64)?|fallocate|ftruncate|copy_file_range|sendfile|mkdir(?:at)?|"
+                   r"(?:sym)?link(?:at)?|rename(?:at|at2)?|fsync|fdatasync)\(|open(?:at)?\(.*O_CREAT")
+FAILS = re.compile(FILLS.pattern + r"|(?:syncfs|unlink(?:at)?|rmdir|f?chmod(?:at)?|utimensat)\(")
+
+
+def failures(trace: Path, begins: str = BEGINS) -> list:
+    """(point, error): each legal one of ENOSPC, EIO and EMFILE for the calls in `trace`, in order."""
+    count, found, begun = {}, [], False
+    for line in trace.read_text(errors="replace").splitlines():
+        name = line.partition("(")[0]
+        count[name] = count.get(name, 0) + 1
+        if begun and "ENOSYS" not in line:
+            errors = [error for error, calls in (("ENOSPC", FILLS), ("EIO", FAILS), ("EMFILE", MAKES_FD))
+                      if calls.match(line)]
+            found += [(Point(name, count[name], line), error) for error in errors]
+        begun = begun or begins in line
+    assert found, f"nothing can fail in {trace}"
+    return found

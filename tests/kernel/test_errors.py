@@ -1,0 +1,70 @@
+"""A disk that is full, a disk that fails, no descriptor left: each system call of run, resume, stop and of the
+agent that can say so says it, once. A command goes on, or ends with one error and an exit code that fits, and
+whoever repeats it gets what an undisturbed one would have given; an agent goes on, or its attempt is made again.
+
+A run that is only watched tells the calls; then each error has a run of its own. `./test` takes a share of them,
+STOKER_TEST_KILLS=all each (tests/soak)."""
+
+import os
+import re
+import time
+
+import crash
+import inject
+import pytest
+import stories
+
+EVERY = "STOKER_TEST_KILLS" in os.environ
+MET = 0.6
+# The command, and of its errors one in so many.
+STORIES = {"run": (stories.Runs, 90), "resume": (stories.Resumes, 45), "stop": (stories.Stops, 60)}
+REFUSES = (4, 75)
+# A stop without a journal ends the job, and the run is still to be.
+DIRECTLY = "stopping the job directly"
+
+
+def check_refusal(run, driver):
+    """It has said once what was wrong, and ended as the table of exit codes has it."""
+    assert driver.process.returncode in REFUSES, run.story()
+    told = re.findall(r"^(?:stoker: )?error: ", driver.err(), re.MULTILINE)
+    left = [row for row in driver.rows() if row["event"] == "driver.left"]
+    assert len(told) == 1 or (left and not told), f"{len(told)} errors\n{run.story()}"
+    return True
+
+
+def fail(story, codes):
+    def play(run, place):
+        """Whether the call was made at all."""
+        point, error = place
+        run.epilogue.append(f"{error} of {point}")
+        trace = run.site.root / f"{run.id}.trace"
+        driver = story.start(run, inject.fail_at(point, error, trace))
+        code = driver.wait()
+        codes.append(code)
+        said = stories.check_readable(run, driver)
+        if code == 0 and DIRECTLY not in driver.err():
+            stories.check_said(run, said, story.check(run, driver))
+        else:
+            assert code == 0 or check_refusal(run, driver)
+            stories.check_said(run, said, story.check(run, story.recover(run)))
+        return "INJECTED" in trace.read_text()
+
+    return play
+
+
+@pytest.mark.parametrize("name", STORIES)
+def test_a_call_that_fails_once_loses_nothing(tmp_path, name):
+    if why := inject.refused():
+        pytest.skip(why)
+    story, every = STORIES[name]
+    story, codes = story(), []
+    points = stories.Points(tmp_path, story, inject.failures, 1 if EVERY else every)
+    begin = time.monotonic()
+    try:
+        met, failed = points.play_all(fail(story, codes))
+    finally:
+        points.clear()
+    print(f"{name}: {len(points.points)} errors, {met} of them met, {codes.count(0)} went by, "
+          f"in {time.monotonic() - begin:.0f} s")
+    assert not failed, f"{len(failed)} of {len(points.points)}\n" + "\n".join(failed[:5])
+    assert met >= MET * len(points.points)
