@@ -14,6 +14,7 @@ from pathlib import Path
 
 import crash
 import inject
+import preload
 import pytest
 import stories
 import wrapped
@@ -89,7 +90,7 @@ class Points:
         if self.by_strace:
             self.failures = inject.failures(told, BEGINS)[::1 if EVERY_CALL else ERRORS_EVERY]
             return inject.points(told, BEGINS)
-        return wrapped.points(told)
+        return preload.points(told)
 
     def play(self, number):
         """Whether somebody was killed at all."""

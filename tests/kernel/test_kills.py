@@ -10,7 +10,7 @@ import time
 
 import crash
 import damage
-import inject
+import preload
 import pytest
 import stories
 
@@ -59,11 +59,11 @@ class SalvagesFiles(Salvages):
 STORIES = {"run": stories.Runs, "resume": stories.Resumes, "stop": stories.Stops, "salvage": Salvages, "salvage-dir": SalvagesFiles}
 
 
-def kill(story):
+def kill(story, by):
     def play(run, point):
         """Whether the call was made at all."""
         run.epilogue.append(f"killed at {point}")
-        driver = story.start(run, inject.kill_at(point))
+        driver = story.start(run, by.kill_at(point))
         driver.process.wait(crash.PATIENCE)
         said = story.look(run, driver)
         recovered = story.recover(run)
@@ -75,15 +75,23 @@ def kill(story):
 
 @pytest.mark.parametrize("name", STORIES)
 def test_killed_at_each_call_it_goes_on(tmp_path, name):
-    if why := inject.refused():
-        pytest.skip(why)
-    story = STORIES[name]()
-    points = stories.Points(tmp_path, story, inject.points, 1 if EVERY_CALL else story.every)
+    play_all(tmp_path, name, STORIES[name](), stories.disturber(tmp_path))
+
+
+def test_without_strace_a_library_kills(tmp_path):
+    story = stories.Runs()
+    story.every = 12
+    play_all(tmp_path, "run", story, preload.Preload(tmp_path))
+
+
+def play_all(folder, name, story, by):
+    points = stories.Points(folder, story, by, every=1 if EVERY_CALL else story.every)
     begin = time.monotonic()
     try:
-        met, failed = points.play_all(kill(story))
+        met, failed = points.play_all(kill(story, by))
     finally:
         points.clear()
-    print(f"{name}: {len(points.points)} calls, killed at {met} of them, in {time.monotonic() - begin:.0f} s")
+    print(f"{name}: {len(points.points)} calls, killed by {by.HOW} at {met} of them, "
+          f"in {time.monotonic() - begin:.0f} s")
     assert not failed, f"{len(failed)} of {len(points.points)}\n" + "\n".join(failed[:5])
     assert met >= MET * len(points.points)

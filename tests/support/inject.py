@@ -5,7 +5,7 @@ strace counts each name by itself and each process by itself (strace(1), "Tamper
 entry comes before the call: a kill at one call is a kill behind the change before it. Processes
 that the watched one starts are not watched.
 
-Where ptrace is refused (a container without CAP_SYS_PTRACE, yama) there is no such test."""
+Where ptrace is refused (a container without CAP_SYS_PTRACE, yama) preload.py does the same, nearly."""
 
 import functools
 import os
@@ -26,6 +26,9 @@ CHANGES = re.compile(
 BEGINS = "rt_sigaction(SIGXFSZ"
 
 
+HOW = "strace"
+
+
 @dataclass(frozen=True)
 class Point:
     name: str
@@ -38,7 +41,9 @@ class Point:
 
 @functools.cache
 def refused() -> str | None:
-    """Why no process can be watched here, or None."""
+    """Why no process can be watched here, or None. STOKER_TEST_PTRACE=no: as if it were refused."""
+    if os.environ.get("STOKER_TEST_PTRACE") == "no":
+        return "STOKER_TEST_PTRACE says so"
     tried = subprocess.run(["strace", "-o", "/dev/null", "-e", "inject=exit_group:signal=KILL:when=1", "true"],
                            capture_output=True, text=True)
     return None if tried.returncode == -9 else f"strace does not work here: {tried.stderr.strip()[:200]}"
@@ -85,6 +90,10 @@ FILLS = re.compile(r"(?:p?write(?:v|64)?|fallocate|ftruncate|copy_file_range|sen
 FAILS = re.compile(FILLS.pattern + r"|(?:syncfs|unlink(?:at)?|rmdir|f?chmod(?:at)?|utimensat)\(")
 
 
+def errors_of(line: str) -> list:
+    return [error for error, calls in (("ENOSPC", FILLS), ("EIO", FAILS), ("EMFILE", MAKES_FD)) if calls.match(line)]
+
+
 def failures(trace: Path, begins: str = BEGINS) -> list:
     """(point, error): each legal one of ENOSPC, EIO and EMFILE for the calls in `trace`, in order."""
     count, found, begun = {}, [], False
@@ -92,9 +101,7 @@ def failures(trace: Path, begins: str = BEGINS) -> list:
         name = line.partition("(")[0]
         count[name] = count.get(name, 0) + 1
         if begun and "ENOSYS" not in line:
-            errors = [error for error, calls in (("ENOSPC", FILLS), ("EIO", FAILS), ("EMFILE", MAKES_FD))
-                      if calls.match(line)]
-            found += [(Point(name, count[name], line), error) for error in errors]
+            found += [(Point(name, count[name], line), error) for error in errors_of(line)]
         begun = begun or begins in line
     assert found, f"nothing can fail in {trace}"
     return found

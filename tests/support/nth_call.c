@@ -31,32 +31,15 @@ typedef long call_fn(long a, long b, long c, long d, long e, long f);
 
 enum { ALWAYS, IF_CREATES_2, IF_CREATES_3 };
 
-#define CALLS(X)                                                                                   \
-	X(open, IF_CREATES_2, -1)                                                                  \
-	X(openat, IF_CREATES_3, -1)                                                                \
-	X(mkostemp, ALWAYS, -1) X(mkdtemp, ALWAYS, 0) X(mkdir, ALWAYS, -1) X(                      \
-		mkdirat, ALWAYS, -1) X(rmdir, ALWAYS, -1) X(unlink, ALWAYS, -1)                    \
-		X(unlinkat, ALWAYS, -1) X(rename, ALWAYS, -1) X(renameat, ALWAYS, -1) X(           \
-			renameat2, ALWAYS, -1) X(link, ALWAYS, -1) X(linkat, ALWAYS, -1)           \
-			X(symlinkat, ALWAYS, -1) X(chmod, ALWAYS, -1) X(fchmod, ALWAYS, -1) X(     \
-				fchmodat, ALWAYS, -1) X(futimens, ALWAYS, -1) X(write, ALWAYS, -1) \
-				X(pwrite, ALWAYS, -1) X(pwrite64, ALWAYS, -1) X(                   \
-					ftruncate, ALWAYS, -1) X(ftruncate64, ALWAYS,              \
-								 -1) X(syncfs, ALWAYS, -1)         \
-					X(fdatasync, ALWAYS, -1) X(sendfile, ALWAYS, -1) X(        \
-						copy_file_range, ALWAYS,                           \
-						-1) X(flock, ALWAYS, -1) X(fork, ALWAYS, -1)       \
-						X(kill, ALWAYS, -1) X(posix_spawn, ALWAYS, 'e')    \
-							X(connect, ALWAYS, -1) X(send, ALWAYS, -1) \
-								X(sendto, ALWAYS, -1)
-
-#define NUMBER_OF(name, when, failed) AT_##name,
-enum { CALLS(NUMBER_OF) AT_fsync, CALL_COUNT };
-#undef NUMBER_OF
+/* How often a function was called in the role that the process has now. */
+struct tally {
+	int turn;
+	long count;
+};
 
 static char role[32] = "main", wanted_role[32], wanted_call[32], mark[4096], log_path[4096];
-static long counts[CALL_COUNT], wanted_number;
-static int fault, folders;
+static long wanted_number;
+static int fault, folders, turn = 1; /* of roles */
 
 static void take_text(const char *name, char *ret, size_t size)
 {
@@ -99,15 +82,16 @@ static void note(const char *name, long number)
 }
 
 /* Is it this call? The process does not come back if it is to be killed. */
-static int is_it(const char *name, int at)
+static int is_it(const char *name, struct tally *tally)
 {
 	int kept = errno, it;
 
 	if (strcmp(role, wanted_role) != 0)
 		return 0;
-	counts[at]++;
-	note(name, counts[at]);
-	it = counts[at] == wanted_number && strcmp(name, wanted_call) == 0 &&
+	tally->count = tally->turn == turn ? tally->count + 1 : 1;
+	tally->turn = turn;
+	note(name, tally->count);
+	it = tally->count == wanted_number && strcmp(name, wanted_call) == 0 &&
 	     syscall(SYS_openat, AT_FDCWD, mark, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600) >=
 		     0;
 	if (it && !fault)
@@ -124,32 +108,69 @@ static int creates(int when, long second, long third)
 	       (when == IF_CREATES_3 && third & making);
 }
 
-#define DEFINE(name, when, failed)                                                                 \
+#define CALL(name, when, failed)                                                                   \
 	long nth_##name(long a, long b, long c, long d, long e, long f) __asm__(#name);            \
 	long nth_##name(long a, long b, long c, long d, long e, long f)                            \
 	{                                                                                          \
+		static struct tally tally;                                                         \
 		static call_fn *real;                                                              \
 		if (!real)                                                                         \
 			real = (call_fn *)dlsym(RTLD_NEXT, #name);                                 \
-		if (creates(when, b, c) && is_it(#name, AT_##name)) {                              \
+		if (creates(when, b, c) && is_it(#name, &tally)) {                                 \
 			errno = fault;                                                             \
-			return failed == 'e' ? fault : failed;                                     \
+			return failed;                                                             \
 		}                                                                                  \
 		return real(a, b, c, d, e, f);                                                     \
 	}
-CALLS(DEFINE)
+
+CALL(open, IF_CREATES_2, -1)
+CALL(openat, IF_CREATES_3, -1)
+CALL(mkostemp, ALWAYS, -1)
+CALL(mkdtemp, ALWAYS, 0)
+CALL(mkdir, ALWAYS, -1)
+CALL(mkdirat, ALWAYS, -1)
+CALL(rmdir, ALWAYS, -1)
+CALL(unlink, ALWAYS, -1)
+CALL(unlinkat, ALWAYS, -1)
+CALL(rename, ALWAYS, -1)
+CALL(renameat, ALWAYS, -1)
+CALL(renameat2, ALWAYS, -1)
+CALL(link, ALWAYS, -1)
+CALL(linkat, ALWAYS, -1)
+CALL(symlinkat, ALWAYS, -1)
+CALL(chmod, ALWAYS, -1)
+CALL(fchmod, ALWAYS, -1)
+CALL(fchmodat, ALWAYS, -1)
+CALL(futimens, ALWAYS, -1)
+CALL(write, ALWAYS, -1)
+CALL(pwrite, ALWAYS, -1)
+CALL(pwrite64, ALWAYS, -1)
+CALL(ftruncate, ALWAYS, -1)
+CALL(ftruncate64, ALWAYS, -1)
+CALL(syncfs, ALWAYS, -1)
+CALL(fdatasync, ALWAYS, -1)
+CALL(sendfile, ALWAYS, -1)
+CALL(copy_file_range, ALWAYS, -1)
+CALL(flock, ALWAYS, -1)
+CALL(fork, ALWAYS, -1)
+CALL(kill, ALWAYS, -1)
+CALL(posix_spawn, ALWAYS, fault)
+CALL(connect, ALWAYS, -1)
+CALL(send, ALWAYS, -1)
+CALL(sendto, ALWAYS, -1)
 
 /* By itself, since a folder may be refused. */
 int nth_fsync(int fd) __asm__("fsync");
 int nth_fsync(int fd)
 {
+	static struct tally tally;
 	struct stat st;
 
 	if (folders && fstat(fd, &st) == 0 && S_ISDIR(st.st_mode)) {
 		errno = folders;
 		return -1;
 	}
-	if (is_it("fsync", AT_fsync)) {
+	if (is_it("fsync", &tally)) {
 		errno = fault;
 		return -1;
 	}
@@ -163,7 +184,7 @@ int nth_prctl(int option, unsigned long a, unsigned long b, unsigned long c, uns
 {
 	if (option == PR_SET_NAME) {
 		snprintf(role, sizeof role, "%s", (const char *)a);
-		memset(counts, 0, sizeof counts);
+		turn++;
 	}
 	return (int)syscall(SYS_prctl, option, a, b, c, d);
 }

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import crash
 import inject
+import preload
 
 AT_A_TIME = 4
 
@@ -83,9 +84,10 @@ class Stops(Resumes):
 class Points:
     """The sites of a story, each for one thread, and the places at which its command is disturbed."""
 
-    def __init__(self, folder, story, read, every=1):
-        """`read`: the places that a trace tells, of which one in so many is taken."""
-        self.story, self.folder, self.free = story, folder, queue.Queue()
+    def __init__(self, folder, story, by, failures=False, every=1):
+        """`by`: what disturbs it, inject or a Preload; `failures`: by errors and not by a kill. Of the
+        places one in so many is taken."""
+        self.story, self.folder, self.by, self.free = story, folder, by, queue.Queue()
         for number in range(AT_A_TIME):
             site = crash.Site(folder / str(number), story.journal,
                               hyperparameters={"max_steps": 3}, **story.changes)
@@ -96,9 +98,9 @@ class Points:
             assert not any(pool.map(lambda site: self.new(site, "first").drive().wait(), self.sites))
         run, trace = self.new(self.sites[0], "watched"), folder / "trace"
         story.begin(run)
-        driver = story.start(run, inject.watch(trace))
+        driver = story.start(run, by.watch(trace))
         story.check(run, driver)
-        self.points = read(trace)[::every]
+        self.points = (by.failures if failures else by.points)(trace)[::every]
 
     def new(self, site, name):
         return site.one(name, "env.STEP_SECONDS=0.01")
@@ -120,6 +122,11 @@ class Points:
     def clear(self):
         for site in self.sites:
             site.clear()
+
+
+def disturber(folder):
+    """What disturbs commands here: strace, or a library where ptrace is refused."""
+    return preload.Preload(folder) if inject.refused() else inject
 
 
 def count_of(futures):

@@ -7,12 +7,10 @@ strace or the library of nth_call.c before the loader; for any other it starts i
 
 import shlex
 import shutil
-import subprocess
 from pathlib import Path
 
-import inject
+import preload
 import stoker as cli
-from project import SUPPORT
 
 LOADER = """#!/bin/sh
 for word; do
@@ -25,20 +23,11 @@ exec ${before-} REAL ${preload:+--preload "$preload"} "$@"
 """
 
 
-def nth_call(folder: Path) -> Path:
-    """The library of nth_call.c, built."""
-    library = folder / "nth_call.so"
-    if not library.exists():
-        subprocess.run(["gcc", "-shared", "-fPIC", "-O2", "-Wall", "-Wextra", "-Werror", "-o", library,
-                        SUPPORT / "nth_call.c"], check=True)
-    return library
-
-
 class Agent:
     def __init__(self, root: Path):
         self.folder, self.plans = root / "agent", root / "plans"
         self.plans.mkdir(parents=True)
-        self.library = nth_call(root)
+        self.library = preload.build(root)
         built = cli.BINARY.parent / "agent"
         shutil.copytree(built, self.folder)
         loader = self.folder / "lib/loader"
@@ -56,11 +45,6 @@ class Agent:
 
     def count(self, run: str, attempt: str, **settings: object) -> None:
         """It counts by nth_call.c, with these settings (their names without NTH_)."""
-        lines = [f"export NTH_{name.upper()}={shlex.quote(str(value))}\n" for name, value in settings.items()]
+        lines = [f"export {name}={shlex.quote(value)}\n" for name, value in preload.settings(**settings).items()]
         (self.plans / f"{run}.{attempt}").write_text(f"{''.join(lines)}preload={self.library}\n")
 
-
-def points(log: Path) -> list:
-    """The calls that the first process of the role has made, as nth_call.c told them."""
-    rows = [line.split() for line in log.read_text().splitlines()]
-    return [inject.Point(name, int(nth), f"of process {pid}") for name, nth, pid in rows if pid == rows[0][2]]
