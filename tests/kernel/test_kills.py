@@ -80,7 +80,7 @@ def test_killed_at_each_call_it_goes_on(tmp_path, name):
 
 def test_without_strace_a_library_kills(tmp_path):
     story = stories.Runs()
-    story.every = 12
+    story.every = 25
     play_all(tmp_path, "run", story, preload.Preload(tmp_path))
 
 
