@@ -99,6 +99,9 @@ int fs_sync_dir(const char *path, struct err **err);
  * and its name in the parent folder. Links are not followed. Uses one descriptor per level. A file
  * system without fsync is not an error. */
 int fs_sync_tree(const char *path, struct err **err);
+/* True if the file system of this folder cannot sync folders, which the functions above accept.
+ * False too if that cannot be told. */
+bool fs_refuses_dir_sync(const char *path);
 /* An absolute path, relative to the working directory; ".", ".." and double slashes are resolved in
  * the text alone, links are not read. The caller frees it. */
 char *fs_absolute(const char *path);

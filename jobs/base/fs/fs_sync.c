@@ -64,3 +64,13 @@ int fs_sync_tree(const char *path, struct err **err)
 		return fs_error(err, failed, "cannot make '%s' durable", path);
 	return fs_sync_dir(parent, err);
 }
+
+bool fs_refuses_dir_sync(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	bool refused = fd >= 0 && fsync(fd) < 0 && (errno == EINVAL || errno == ENOTSUP);
+
+	if (fd >= 0)
+		close(fd);
+	return refused;
+}

@@ -1,6 +1,7 @@
 /* How an attempt began: its claim, its environment, its compiler, its command. */
 #include <string.h>
 
+#include "jobs/base/fs/fs.h"
 #include "jobs/base/text/text.h"
 #include "jobs/cache/graphs/fingerprint.h"
 #include "jobs/engine/delivery/agent_delivery.h"
@@ -170,13 +171,42 @@ static int record_checks(struct attempt_watch *watch, struct err **err)
 	return 0;
 }
 
+/* Says once a run, at its first attempt, that a folder it needs is on a file system that cannot
+ * sync folders: a power cut may take a file's name away there, whatever its writer synced. */
+static int record_unsynced(struct attempt_watch *watch, struct err **err)
+{
+	const struct driver *driver = watch->driver;
+	const char *url = js_str(json_object_get(driver->plan, "checkpoint"), "url");
+	const char *places[] = { store_directory(driver->workspace),
+				 driver->cache ? store_directory(driver->cache) : NULL,
+				 url && url[0] == '/' ? url : NULL };
+	AUTO(auto_free) char *words = NULL;
+	struct event ev;
+
+	if (driver->flow.attempts[PHASE_PRECOMPILE] + driver->flow.attempts[PHASE_TRAIN] != 1)
+		return 0;
+	for (size_t i = 0; !words && i < STK_LENGTH(places); i++)
+		if (places[i] && fs_refuses_dir_sync(places[i]))
+			words = mem_format("the file system of '%s' cannot sync folders",
+					   places[i]);
+	if (!words)
+		return 0;
+	attempt_event(watch, EV_ENVIRONMENT_CHECKED, &ev);
+	EVENT_SET_STR(&ev, reason, words);
+	EVENT_SET_STR(&ev, hint,
+		      "a power cut of its server may take away files that were written last; "
+		      "checkpoints and graphs are checked again before they are used");
+	return driver_record(watch->driver, &ev, err);
+}
+
 int attempt_start_record(struct attempt_watch *watch, struct utc started, struct err **err)
 {
 	struct event ev;
 
 	if (started.ms <= 0 || watch->driver->flow.started || !watch->driver->flow.claimed)
 		return 0;
-	if (health_record(watch, err) < 0 || record_checks(watch, err) < 0)
+	if (health_record(watch, err) < 0 || record_checks(watch, err) < 0 ||
+	    record_unsynced(watch, err) < 0)
 		return -1;
 	attempt_event(watch, EV_ATTEMPT_STARTED, &ev);
 	EVENT_SET(&ev, started, started.ms);
