@@ -23,6 +23,7 @@ AT_A_TIME = stories.AT_A_TIME
 EVERY_CALL = "STOKER_TEST_KILLS" in os.environ
 MET = 0.6  # of the calls, at least: how often an agent writes, and when, differs from run to run
 ERRORS_EVERY = 40  # of the errors one in so many, in ./test
+ALWAYS = "/proc/cpuinfo"  # a processor that has no name for a moment has no other one
 STEPS = 15
 BEGINS = "/order.json"
 
@@ -88,7 +89,9 @@ class Points:
         assert self.drive(run).wait() == 0, run.story()
         crash.check_once(run)
         if self.by_strace:
-            self.failures = inject.failures(told, BEGINS)[::1 if EVERY_CALL else ERRORS_EVERY]
+            places = inject.failures(told, BEGINS)
+            self.failures = [place for number, place in enumerate(places) if EVERY_CALL or
+                             number % ERRORS_EVERY == 0 or ALWAYS in place[0].line]
             return inject.points(told, BEGINS)
         return preload.points(told)
 

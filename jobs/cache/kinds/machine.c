@@ -1,6 +1,7 @@
 /* The processor's identity: see machine.h. */
 #include "jobs/cache/kinds/machine.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -11,11 +12,16 @@
 
 #include "jobs/base/auto.h"
 #include "jobs/base/hash.h"
+#include "jobs/base/process/cancel.h"
 #include "jobs/base/sb.h"
 
 /* Enough for one processor's block; the kernel generates the rest only on demand, which takes
  * milliseconds on a large machine. */
 #define CPUINFO_BYTES 8192
+
+/* Reading it again, where it failed: pauses of twice the length each time, 150 ms in all. */
+#define AGAIN    4
+#define AGAIN_MS 10
 
 /* Flags for instructions that a compiler may use, by prefix. The others (mitigations, power,
  * topology) change with the kernel and would make caches cold without need. */
@@ -111,19 +117,36 @@ char *machine_cpu_from(const char *cpuinfo)
 	return sb_take(&model);
 }
 
-char *machine_cpu(void)
+/* Reads the begin of /proc/cpuinfo. Returns an errno, or 0. */
+static int read_cpuinfo(char text[CPUINFO_BYTES + 1])
 {
 	AUTO(auto_close) int fd = open("/proc/cpuinfo", O_RDONLY | O_CLOEXEC);
-	char text[CPUINFO_BYTES + 1];
 	size_t len = 0;
+	ssize_t got = 1;
 
-	while (fd >= 0 && len < CPUINFO_BYTES) {
-		ssize_t got = read(fd, text + len, CPUINFO_BYTES - len);
-
-		if (got <= 0)
-			break;
+	text[0] = '\0';
+	if (fd < 0)
+		return errno;
+	while (got > 0 && len < CPUINFO_BYTES) {
+		got = read(fd, text + len, CPUINFO_BYTES - len);
+		if (got < 0)
+			return errno;
 		len += (size_t)got;
 	}
 	text[len] = '\0';
-	return machine_cpu_from(text);
+	return 0;
+}
+
+char *machine_cpu(void)
+{
+	char text[CPUINFO_BYTES + 1];
+	int failed = read_cpuinfo(text);
+
+	/* Without it the processor has another name, and a cache that it filled looks like another
+	 * processor's: an attempt would be lost to a moment without descriptors or memory. */
+	for (int i = 0; failed && failed != ENOENT && i < AGAIN; i++) {
+		cancel_pause_briefly(AGAIN_MS << i);
+		failed = read_cpuinfo(text);
+	}
+	return machine_cpu_from(failed ? "" : text);
 }
