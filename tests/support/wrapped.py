@@ -46,5 +46,8 @@ class Agent:
     def count(self, run: str, attempt: str, **settings: object) -> None:
         """It counts by nth_call.c, with these settings (their names without NTH_)."""
         lines = [f"export {name}={shlex.quote(value)}\n" for name, value in preload.settings(**settings).items()]
-        (self.plans / f"{run}.{attempt}").write_text(f"{''.join(lines)}preload={self.library}\n")
+        # The run time of the address sanitizer wants to be the first library.
+        first = sorted(self.folder.glob("lib/libasan.so*"))
+        libraries = ":".join(map(str, [*first, self.library]))
+        (self.plans / f"{run}.{attempt}").write_text(f"{''.join(lines)}preload={shlex.quote(libraries)}\n")
 
