@@ -3,6 +3,7 @@ that is gone (SIGPIPE). Neither ends stoker without a word."""
 
 import resource
 import signal
+import time
 
 import pytest
 
@@ -33,3 +34,49 @@ def test_a_reader_that_is_gone_ends_no_command_by_a_signal(project, argv):
     reader.stdout.close()
     assert reader.wait(300) != -signal.SIGPIPE
     assert b"Sanitizer" not in reader.stderr.read()
+
+
+WRITERS = {
+    "init": "init new.yaml",
+    "stop": "stop left",
+    "resume": "resume left",
+    "rm": "rm one",
+    "prune": "list --prune 0s",
+    "pull": "cache pull {cache} pulled",
+    "push": "cache push {cache} pushed",
+    "gc": "cache gc {cache} --delete",
+    "again": "run {spec} --id two",
+}
+
+
+@pytest.fixture
+def two(project):
+    """A finished run, and one without a driver whose command waits."""
+    project.run("--id", "one")
+    project.extra("import os, time\n\n\ndef step(number, args):\n"
+                  "    while number == 3 and not os.path.exists('GATE'): time.sleep(0.05)\n".replace("GATE", str(project.root / "gate")))
+    driver = project.start("run", project.spec_path, "--id", "left", "--set", "env.LEFT=1")
+    end = time.monotonic() + 300
+    while not [row for row in project.stoker("events", "left").lines if row["event"] == "attempt.started"]:
+        assert time.monotonic() < end
+        time.sleep(0.05)
+    driver.kill()
+    driver.communicate()
+    yield project
+    (project.root / "gate").touch()
+    assert project.stoker("resume", "left").code in (0, 6)
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_each_command_that_writes_says_what_it_cannot_write(two, name):
+    """No file may grow at all, and nobody reads what it says: an exit code, and with a reader one error."""
+    argv = [word.format(cache=two.cache, spec=two.spec_path) for word in WRITERS[name].split()]
+    for is_read in (False, True):
+        command = two.start(*argv, preexec_fn=limited(0))
+        if not is_read:
+            command.stdout.close()
+        err = command.stderr.read().decode()
+        code = command.wait(300)
+        assert code in (0, 4, 6), f"{argv}: {code}\n{err}"
+        assert "Sanitizer" not in err, err
+        assert code != 4 or err.count("error:") == 1, err
