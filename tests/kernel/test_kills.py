@@ -10,6 +10,7 @@ import time
 
 import crash
 import damage
+import inject
 import preload
 import pytest
 import stories

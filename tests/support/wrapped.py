@@ -50,4 +50,3 @@ class Agent:
         first = sorted(self.folder.glob("lib/libasan.so*"))
         libraries = ":".join(map(str, [*first, self.library]))
         (self.plans / f"{run}.{attempt}").write_text(f"{''.join(lines)}preload={shlex.quote(libraries)}\n")
-
