@@ -19,7 +19,7 @@ static uint32_t hash_of(uint32_t gram)
 static size_t rarity(char c)
 {
 	static const char common[] = " etaoinsrhldcumfpgwybvkxjqz0123456789.:";
-	const char *at = c ? strchr(common, c) : NULL;
+	const char *at = strchr(common, c);
 
 	return at ? (size_t)(at - common) : sizeof common;
 }

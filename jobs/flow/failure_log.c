@@ -118,7 +118,7 @@ bool failure_ends_traceback(struct failure_line line)
 	}
 	if (at == name || (at < line.len && line.text[at] != ':'))
 		return false;
-	return dotted || (line.text[name] >= 'A' && line.text[name] <= 'Z');
+	return dotted || line.text[name] <= 'Z';
 }
 
 /* The same outside a traceback, where "INFO: text" and "Failures:" have that form too. */
@@ -263,9 +263,7 @@ static const struct failure_row *row_of_message(const struct failure_view *view,
 	const struct failure_row *row;
 	int behind = 0;
 
-	while (first.len > 0 && first.text[first.len - 1] == ' ')
-		first.len--;
-	if (first.len == 0 || first.text[first.len - 1] != ':')
+	if (first.text[first.len - 1] != ':')
 		return NULL;
 	for (size_t i = *line + 1; i < view->log->count && behind < MESSAGE_BEHIND; i++) {
 		struct failure_line next = failure_view_line(view, i);
@@ -530,8 +528,7 @@ static void scan_voice(const struct failure_log *log, struct failure_line voice,
  * their rank is not known. */
 static bool follows_from(const struct failure_finding *a, const struct failure_finding *b)
 {
-	if (a->row || a->symptom || !b->symptom || weight(b->row) < 2 ||
-	    b->traceback > a->traceback)
+	if (a->row || !b->symptom || weight(b->row) < 2 || b->traceback > a->traceback)
 		return false;
 	return a->voice.len == 0 || b->voice.len == 0 || !failure_is_mistake(a);
 }

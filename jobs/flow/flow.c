@@ -72,7 +72,7 @@ void flow_job_name(const struct flow *flow, enum phase phase, int64_t attempt,
 			   flow_phase_names[phase], (long long)attempt);
 
 	/* Run ids are at most 40 characters, so this always fits. */
-	if (len < 0 || len >= FLOW_ID_MAX)
+	if (len >= FLOW_ID_MAX)
 		ret_name[0] = '\0';
 }
 

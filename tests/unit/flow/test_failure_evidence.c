@@ -100,6 +100,7 @@ static void a_full_disk_is_named_and_no_other_failure(void **state)
 	assert_null(
 		strstr(classify(e, "error: 'No space left on devices' is a song").hint, "song:"));
 	e.exit = 1;
+	assert_string_equal(classify(e, "step 1").hint, "");
 	e.agent_mount = "";
 	assert_string_not_equal(classify(e, full).hint, cure);
 	assert_null(strstr(classify(e, full).hint, "no space is left on :"));

@@ -232,6 +232,9 @@ static void who_ended_it_outweighs_how_it_ended(void **state)
 	assert_int_equal(classify_said(e, &node, 1).class, CLASS_USER_CODE);
 	e.stopped = FAILURE_STOPPED_DRAIN;
 	assert_int_equal(classify_said(e, &node, 1).class, CLASS_HARDWARE_NODE);
+	assert_string_equal(classify_said(e, &node, 1).hint, "");
+	e.worker_hint = "look at its log";
+	assert_string_equal(classify_said(e, &node, 1).hint, "look at its log");
 	/* a limit of compile time */
 	e = (struct failure_evidence){ .exit = 1, .stopped = FAILURE_STOPPED_TIMEOUT };
 	assert_string_equal(classify_said(e, &node, 1).evidence, "compile.timeout is exceeded");
@@ -272,6 +275,9 @@ static void a_refusal_is_judged_by_its_words_first(void **state)
 		failure_classify(&e, &v);
 		assert_int_equal(v.class, rows[i].class);
 		assert_int_equal(strcmp(v.hint, "name another") == 0, rows[i].hinted);
+		e.refusal_hint = NULL;
+		failure_classify(&e, &v);
+		assert_true(v.hint[0] == '\0' || !rows[i].hinted);
 		/* two refusals for one reason are one cause */
 		assert_memory_equal(v.signature, class, strlen(class));
 	}

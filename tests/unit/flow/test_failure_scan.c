@@ -275,6 +275,8 @@ static void a_loggers_prefix_is_known_on_each_line(void **state)
 				    .rule,
 			    "py-memory");
 	/* another prefix is another process */
+	assert_string_equal(classify_exit(137, "1x:00 E> " TRACEBACK "12:00 E> MemoryError\n").rule,
+			    "sigkill");
 	assert_string_equal(classify_exit(137, "12:00 E> " TRACEBACK "1x:02 E> MemoryError\n").rule,
 			    "sigkill");
 }

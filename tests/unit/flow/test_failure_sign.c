@@ -87,6 +87,8 @@ static const char *const normal[][2] = {
 	/* the folders of a path */
 	{ "'/run/a1/ckpt/step.pt'", "'#step.pt'" },
 	{ "/step.pt", "#step.pt" },
+	{ "a//b", "a//b" },
+	{ "a//b/c", "a//b/c" },
 	{ "/", "#" },
 	{ "/a/", "#" },
 	{ "//a/b", "#b" },

@@ -310,6 +310,20 @@ static void another_compiler_is_named(void **state)
 	}
 }
 
+static void another_compiler_is_met_by_a_failure_to_compile(void **state)
+{
+	(void)state;
+	for (int class = CLASS_NONE + 1; class < CLASS_COUNT; class ++) {
+		struct event ev = whole(EV_ATTEMPT_ENDED, PHASE_TRAIN, ATTEMPT);
+		struct flow flow;
+
+		EVENT_SET(&ev, class, (enum failure_class) class);
+		place(&flow, FLOW_TRAIN, ATTEMPT_RUNNING, 0);
+		flow_apply(&flow, &ev);
+		assert_int_equal(flow.state == FLOW_PRECOMPILE, class == CLASS_COMPILE);
+	}
+}
+
 /* Graphs that failed make a failure one of the compiler's; where none did, it is the program's. */
 static void a_program_that_failed_without_graphs_is_not_the_compilers_fault(void **state)
 {
@@ -513,6 +527,7 @@ int main(void)
 		cmocka_unit_test(a_text_that_does_not_fit_is_not_taken),
 		cmocka_unit_test(only_a_step_of_a_trusted_checkpoint_is_chosen),
 		cmocka_unit_test(another_compiler_is_named),
+		cmocka_unit_test(another_compiler_is_met_by_a_failure_to_compile),
 		cmocka_unit_test(a_program_that_failed_without_graphs_is_not_the_compilers_fault),
 		cmocka_unit_test(an_incomplete_cache_is_filled_again_where_it_may_help),
 		cmocka_unit_test(room_is_made_by_any_end_that_another_attempt_may_follow),

@@ -434,6 +434,45 @@ static void what_is_no_event_or_half_of_one_changes_nothing(void **state)
 	assert_memory_equal(&b.ledger, &before, sizeof before);
 }
 
+/* A driver that died after it recorded something may record it once more. */
+static void what_is_told_twice_or_late_is_told_once(void **state)
+{
+	struct event half = about(EV_HEALTH_CHECKED, PHASE_TRAIN, 1);
+	struct event end = ended(PHASE_TRAIN, 1, CLASS_COMM);
+	struct book b;
+
+	(void)state;
+	begin_training(&b);
+	add(&b, 3200, about(EV_ATTEMPT_CLAIMED, PHASE_TRAIN, 1));
+	add(&b, 3300, about(EV_ATTEMPT_STARTED, PHASE_TRAIN, 1));
+	add(&b, 3400, about(EV_ATTEMPT_MISSING, PHASE_TRAIN, 1));
+	{
+		struct event again = created();
+
+		again.at.ms = 3500;
+		ledger_add(&b.ledger, &again);
+	}
+	add(&b, 5000, progress(1, 21));
+	assert_int_equal(bin(&b, BIN_STEPS), 2000);
+	assert_int_equal(bin(&b, BIN_SETUP), 1000);
+	add(&b, 6000, end);
+	add(&b, 7000, end);
+	add(&b, 8000, progress(1, 50));
+	assert_int_equal(bin_at(&b, 9000, BIN_BACKOFF), 3000);
+	/* of a check-up, the end is missing */
+	intend_training(&b);
+	add(&b, 2000, about(EV_ATTEMPT_CLAIMED, PHASE_TRAIN, 1));
+	EVENT_SET(&half, healthy, true);
+	EVENT_SET(&half, since, 2100);
+	add(&b, 2500, half);
+	assert_int_equal(bin(&b, BIN_SETUP), 500);
+	/* what never was there was not given back */
+	intend_training(&b);
+	EVENT_SET(&end, released, 1500);
+	add(&b, 3000, end);
+	assert_int_equal(held(&b), 0);
+}
+
 static void time_does_not_go_back(void **state)
 {
 	struct ledger_view now, early;
@@ -477,6 +516,7 @@ int main(void)
 		cmocka_unit_test(a_checkpoint_shows_steps),
 		cmocka_unit_test(a_hang_is_a_time_above_zero),
 		cmocka_unit_test(what_is_no_event_or_half_of_one_changes_nothing),
+		cmocka_unit_test(what_is_told_twice_or_late_is_told_once),
 		cmocka_unit_test(time_does_not_go_back),
 	};
 

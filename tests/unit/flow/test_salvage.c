@@ -149,6 +149,19 @@ static void an_attempt_that_the_journal_lost_is_looked_for(void **state)
 	assert_string_equal(flow.nonce, "0123456789abcdefghjkmnpqrs");
 }
 
+static void the_attempt_after_the_one_that_is_known_may_be_of_the_same_phase(void **state)
+{
+	struct event ev = about(EV_ATTEMPT_INTENDED, PHASE_TRAIN, 3);
+
+	(void)state;
+	place(FLOW_TRAIN, ATTEMPT_RUNNING);
+	flow.unsettled = true;
+	flow_apply(&flow, &ev);
+	assert_int_equal(flow.state, FLOW_TRAIN);
+	assert_int_equal(flow.attempt, 3);
+	assert_int_equal(flow.attempt_state, ATTEMPT_UNCERTAIN);
+}
+
 static void a_run_that_is_ending_ends_an_attempt_that_is_found(void **state)
 {
 	struct event ev = about(EV_ATTEMPT_INTENDED, PHASE_TRAIN, 3);
@@ -197,6 +210,7 @@ int main(void)
 		cmocka_unit_test(after_damage_the_engine_is_asked_and_nothing_else_is_done),
 		cmocka_unit_test(an_end_behind_the_damage_is_the_end),
 		cmocka_unit_test(an_attempt_that_the_journal_lost_is_looked_for),
+		cmocka_unit_test(the_attempt_after_the_one_that_is_known_may_be_of_the_same_phase),
 		cmocka_unit_test(a_run_that_is_ending_ends_an_attempt_that_is_found),
 		cmocka_unit_test(lost_time_is_unknown_and_what_was_held_is_paid),
 	};
