@@ -337,7 +337,7 @@ static bool by_own_rows(struct classifier *c)
 	struct failure_log engine = { .node = c->e->node, .lines = &reason, .count = 1 };
 	struct failure_finding first = { 0 };
 
-	if (!c->e->own || c->e->own->count == 0)
+	if (!c->e->own)
 		return false;
 	failure_scan_own(c->e->own, &engine, &first);
 	for (size_t i = 0; !(first.found && first.log == &engine) && i < c->e->log_count; i++) {

@@ -166,6 +166,8 @@ static void an_exit_status_tells_of_a_signal_where_it_can(void **state)
 		const char *rule, *evidence;
 	} rows[] = {
 		{ 127, "exit-127", "exit status 127" },
+		{ 3, "nothing-known", "exit status 3" },
+		{ 209, "nothing-known", "exit status 209" },
 		{ 128, "nothing-known", "exit status 128" },
 		{ 129, "killed", "killed by signal 1 (SIGHUP)" },
 		{ 130, "killed", "killed by signal 2 (SIGINT)" },
@@ -243,6 +245,7 @@ static void a_signal_is_seen_through_launchers_and_complaints(void **state)
 		const char *log, *rule;
 	} rows[] = {
 		{ 1, 0, "error: gateway lost", "complaint" },
+		{ 3, 0, "error: gateway lost\nstep 2", "complaint" },
 		{ 0, 1, "error: gateway lost", "killed" },
 		{ 0, 15, "error: gateway lost", "killed" },
 		{ 0, 11, "error: gateway lost", "crash" },

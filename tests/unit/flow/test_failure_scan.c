@@ -255,6 +255,9 @@ static void a_chain_is_bound_by_its_sentence(void **state)
 					1, next))
 			.rule,
 		"peer-reset");
+	/* a chain ends with a line of another kind, and nothing else is bound to it */
+	assert_string_equal(classify_exit(1, around(lost, "step 2", 1, next)).rule, "peer-reset");
+	assert_string_equal(classify_exit(1, around(lost, "MemoryError", 1, "")).rule, "py-memory");
 	/* a known cause is one, also at the end of a chain */
 	assert_string_equal(
 		classify_exit(1, around(lost,
