@@ -16,7 +16,7 @@
 #define BRIEF_TRIES 4
 #define FIRST_MS    1000 /* the same with a job, up to AWAY_MS */
 #define SERVICE_MS  2500 /* after a service's first silence; then AWAY_MS */
-#define LIMIT_MS    2500 /* while a limit is due: it is to be acted on within 5 s */
+#define URGENT_MS   2500 /* while a limit is due, or an attempt's end is not journalled yet */
 #define TOLD_FROM   2    /* failures in a row before it is journalled */
 
 /* True if a job may be under way, including a job that was submitted and is not recorded as such
@@ -36,16 +36,20 @@ static bool is_waited_for(const struct driver *driver)
 	return err_passes(why) && driver->away_times < BRIEF_TRIES;
 }
 
+static bool is_urgent(const struct driver *driver)
+{
+	return limit_reached(&driver->flow, driver_now(driver)) != LIMIT_NONE ||
+	       watch_is_ending(driver);
+}
+
 static int64_t pause_ms(const struct driver *driver)
 {
 	int64_t times = driver->away_times - 1, first = has_job(driver) ? FIRST_MS : BRIEF_MS;
-	int64_t longest = AWAY_MS;
+	int64_t longest = is_urgent(driver) ? URGENT_MS : AWAY_MS;
 
 	/* The client of a service has already retried for a while. */
 	if (driver->reaches_out && driver->failure->code == EXIT_UNREACHABLE)
-		return times == 0 ? SERVICE_MS : AWAY_MS;
-	if (limit_reached(&driver->flow, driver_now(driver)) != LIMIT_NONE)
-		longest = LIMIT_MS;
+		return times == 0 ? SERVICE_MS : longest;
 	return times < 5 && first << times < longest ? first << times : longest;
 }
 

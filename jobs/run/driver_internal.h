@@ -265,6 +265,8 @@ const struct graph_tally *watch_tally(const struct driver *driver);
 void watch_close(struct driver *driver);
 /* watch_turn.c: looks at the watched attempt once, and records news. */
 int watch_turn(struct driver *driver, struct err **err);
+/* True if the engine has said that the watched attempt ended, and a look at its end has failed. */
+bool watch_is_ending(const struct driver *driver);
 
 /* attempt_cost.c: gives back machines that are kept for a next attempt: because no attempt follows,
  * or because the `next` one needs others. `ret_wait_ms` > 0: come back then. */

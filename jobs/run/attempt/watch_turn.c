@@ -224,6 +224,11 @@ static int record_running(struct attempt_watch *watch, const struct engine_statu
 	return failed ? -1 : 0;
 }
 
+bool watch_is_ending(const struct driver *driver)
+{
+	return driver->watch && (driver->watch->end_tries > 0 || driver->watch->log_tries > 0);
+}
+
 int watch_turn(struct driver *driver, struct err **err)
 {
 	struct attempt_watch *watch = driver->watch;
