@@ -470,9 +470,10 @@ static void hold(struct holding *h, const struct event *ev)
 		if (!mine || ev->phase != h->phase || h->held)
 			break;
 		h->held = true;
-		h->start = EVENT_HAS(ev, held)    ? between(ev->held, h->low, h->t)
-			   : EVENT_HAS(ev, since) ? between(ev->since, h->low, h->t)
-						  : h->t;
+		h->start = EVENT_HAS(ev, since) ? between(ev->since, h->low, h->t) : h->t;
+		/* Of a job that the service has started again it knows the last start only. */
+		if (EVENT_HAS(ev, held))
+			h->start = between(ev->held, h->low, h->start);
 		break;
 	case EV_ATTEMPT_ENDED:
 		if (mine && ev->phase == h->phase)

@@ -18,7 +18,7 @@ static struct {
 	struct stretch since; /* the engine's word */
 	enum phase phase;
 	int64_t attempt;
-	bool journal_refuses;
+	bool journal_refuses; /* since before that word, maybe */
 } said;
 
 static void reset(void)
@@ -36,17 +36,17 @@ static void on_engine(const struct story *story, const struct engine_word *word)
 		return;
 	said.phase = word->phase;
 	said.attempt = word->attempt;
-	said.journal_refuses = false;
 	stretch_begin(&said.since, word->who);
 }
 
-static void on_journal(const struct process *who, bool answered)
+static void on_journal(const struct process *who, enum journal_word word)
 {
-	if (who != said.since.who || !who)
+	/* That it can be read does not say that it can be written. */
+	if (who != seen_driver() || !who || word == JOURNAL_WAS_READ)
 		return;
-	if (!answered || said.journal_refuses)
+	if ((word == JOURNAL_REFUSED || said.journal_refuses) && who == said.since.who)
 		stretch_begin(&said.since, who);
-	said.journal_refuses = !answered;
+	said.journal_refuses = word == JOURNAL_REFUSED;
 }
 
 /* True if it is evidence of how the attempt ended. */

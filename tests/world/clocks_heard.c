@@ -80,9 +80,9 @@ static void on_call(const struct process *who, enum call_id id, const char *abou
 }
 
 /* A request that cannot be read, or what follows from it cannot be journalled. */
-static void on_journal(const struct process *who, bool answered)
+static void on_journal(const struct process *who, enum journal_word word)
 {
-	if (!answered && who == request.since.who)
+	if (word == JOURNAL_REFUSED && who == request.since.who)
 		stretch_begin(&request.since, who);
 }
 

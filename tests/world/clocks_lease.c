@@ -48,14 +48,16 @@ static void reset(void)
 	had_count = 0;
 }
 
+/* Where the state is, as calls name it. */
+static const char *const roots[STATE_KINDS] = {
+	[STATE_FOLDER] = "/srv/user/state",
+	[STATE_SHARE] = "/shared/state",
+	[STATE_BUCKET] = "state",
+};
+
 /* The caller frees it; NULL: there is none. */
 static char *lease_text(void)
 {
-	static const char *const roots[STATE_KINDS] = {
-		[STATE_FOLDER] = "/srv/user/state",
-		[STATE_SHARE] = "/shared/state",
-		[STATE_BUCKET] = "state",
-	};
 	const char *root = roots[playing->setting.state], *there;
 	AUTO(auto_free) char *path = NULL;
 
@@ -127,16 +129,21 @@ static void on_second(const struct story *story)
 {
 	(void)story;
 	look();
+	if (faults_fill_disk()) /* it cannot be written */
+		stretch_begin(&lease.since, lease.holder);
 	if (lease.holder && lease.holder->state == PROCESS_ALIVE &&
 	    stretch_ns(&lease.since) > figure_ns(C2_RENEWED))
 		rule_breaks("C2", "the lease was renewed %.1f s ago",
 			    (double)stretch_ns(&lease.since) / 1e9);
 }
 
-/* It is tried again soon. */
+/* It is tried again soon. A lease that cannot be written is refused at its folder, too, or under
+ * the name that the file has first. */
 static void on_refusal(const struct refusal *refusal)
 {
-	if (refusal->who == lease.holder && strstr(refusal->about, LEASE))
+	const char *root = roots[playing->setting.state];
+
+	if (refusal->who == lease.holder && root && strstr(refusal->about, root))
 		stretch_begin(&lease.since, refusal->who);
 }
 

@@ -24,7 +24,7 @@ static struct {
 
 static bool far_away(void)
 {
-	return playing->setting.state == STATE_BUCKET || playing->setting.cloud;
+	return playing->setting.state == STATE_BUCKET || playing->setting.far_workspace;
 }
 
 static void reset(void)
@@ -151,23 +151,26 @@ static void on_second(const struct story *story)
 }
 
 /* Nothing can be acted on while it cannot be journalled. */
-static void on_journal(const struct process *who, bool answered)
+static void on_journal(const struct process *who, enum journal_word word)
 {
-	for (enum run_limit limit = LIMIT_DEADLINE; limit < LIMIT_COUNT && !answered; limit++)
+	if (word != JOURNAL_REFUSED)
+		return;
+	for (enum run_limit limit = LIMIT_DEADLINE; limit < LIMIT_COUNT; limit++)
 		if (limits[limit].due.who == who)
 			stretch_begin(&limits[limit].due, who);
 }
 
-/* An attempt is judged after it was looked at. */
+/* An attempt is judged after it was looked at; what may have been submitted is found before it is
+ * ended. */
 static void on_engine(const struct story *story, const struct engine_word *word)
 {
-	static const enum run_limit by_look[] = { LIMIT_QUEUE, LIMIT_START };
-
 	(void)story;
-	for (size_t i = 0; i < STK_LENGTH(by_look); i++)
-		if (word->what == WORD_DESCRIBE && !word->answered &&
-		    limits[by_look[i]].due.who == word->who)
-			stretch_begin(&limits[by_look[i]].due, word->who);
+	if (word->answered || (word->what != WORD_DESCRIBE && word->what != WORD_FIND))
+		return;
+	for (enum run_limit limit = LIMIT_DEADLINE; limit < LIMIT_COUNT; limit++)
+		if (limits[limit].due.who == word->who &&
+		    (word->what == WORD_FIND || limit == LIMIT_QUEUE || limit == LIMIT_START))
+			stretch_begin(&limits[limit].due, word->who);
 }
 
 const struct clock_rule clock_limits = {

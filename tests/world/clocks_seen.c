@@ -56,6 +56,8 @@ static void on_second(void *arg)
 
 static void on_signal(const struct process *to, int signo)
 {
+	if (schedule_serves_neighbour(to))
+		return;
 	EACH(row)
 	{
 		if (row->on_signal)
@@ -110,6 +112,8 @@ void seen_refusal(const struct process *who, enum call_id id, const char *about)
 {
 	const struct refusal refusal = { who, id, about ? about : "" };
 
+	if (schedule_serves_neighbour(who))
+		return;
 	EACH(row)
 	{
 		if (row->on_refusal)
@@ -117,12 +121,14 @@ void seen_refusal(const struct process *who, enum call_id id, const char *about)
 	}
 }
 
-void seen_journal(const struct process *who, bool answered)
+void seen_journal(const struct process *who, enum journal_word word)
 {
+	if (schedule_serves_neighbour(who))
+		return;
 	EACH(row)
 	{
 		if (row->on_journal)
-			row->on_journal(who, answered);
+			row->on_journal(who, word);
 	}
 }
 
@@ -154,7 +160,7 @@ static void tell(struct engine_word word, const char *prefix)
 
 	word.who = self;
 	name = name ? strchr(name + strlen("runs/"), '/') : NULL;
-	if (!name || !story)
+	if (!name || !story || schedule_serves_neighbour(self))
 		return;
 	name++;
 	for (int phase = 0; phase < PHASE_COUNT; phase++) {
@@ -178,6 +184,8 @@ static int heard_open_cloud(const struct engine_where *where, struct engine **re
 
 static void act(const char *what)
 {
+	if (schedule_serves_neighbour(self))
+		return;
 	EACH(row)
 	{
 		if (row->on_act)

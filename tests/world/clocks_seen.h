@@ -23,6 +23,9 @@ struct engine_word {
 	enum engine_state state; /* DESCRIBE */
 };
 
+/* What became of a call of the journal. */
+enum journal_word { JOURNAL_REFUSED, JOURNAL_WAS_READ, JOURNAL_WAS_WRITTEN };
+
 /* A call of a process that was refused. */
 struct refusal {
 	const struct process *who;
@@ -39,7 +42,7 @@ struct clock_rule {
 	/* It is about to start or to stop a job. */
 	void (*on_act)(const struct process *who, const char *what);
 	void (*on_refusal)(const struct refusal *refusal);
-	void (*on_journal)(const struct process *who, bool answered);
+	void (*on_journal)(const struct process *who, enum journal_word word);
 	void (*on_signal)(const struct process *to, int signo);
 	void (*on_call)(const struct process *who, enum call_id id, const char *about);
 	void (*on_end)(const struct story *story);
@@ -62,7 +65,7 @@ void seen_look_end(const struct story *story); /* once */
 /* The same engine, listened to. */
 const struct engine_ops *seen_engine(const struct engine_ops *real);
 void seen_refusal(const struct process *who, enum call_id id, const char *about);
-void seen_journal(const struct process *who, bool answered);
+void seen_journal(const struct process *who, enum journal_word word);
 /* A call that the running process begins; of a driver's the rules hear that have a name. */
 void seen_call(const struct process *who, enum call_id id, const char *about);
 

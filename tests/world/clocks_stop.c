@@ -183,10 +183,10 @@ static void on_second(const struct story *story)
 	check_stop(story);
 }
 
-static void on_journal(const struct process *who, bool answered)
+static void on_journal(const struct process *who, enum journal_word word)
 {
-	if (who == seen_driver())
-		stop.journal_refuses = !answered;
+	if (who == seen_driver() && word != JOURNAL_WAS_READ)
+		stop.journal_refuses = word == JOURNAL_REFUSED;
 }
 
 const struct clock_rule clock_stop = {

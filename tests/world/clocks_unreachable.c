@@ -37,10 +37,10 @@ static void on_engine(const struct story *story, const struct engine_word *word)
 		silence.engine_ns = now_ns;
 }
 
-static void on_journal(const struct process *who, bool answered)
+static void on_journal(const struct process *who, enum journal_word word)
 {
 	(void)who;
-	if (answered)
+	if (word != JOURNAL_REFUSED)
 		silence.journal_ns = now_ns;
 }
 

@@ -16,6 +16,7 @@
 #include "tests/world/clocks_seen.h"
 #include "tests/world/far_wraps.h"
 #include "tests/world/kernel.h"
+#include "tests/world/programs.h"
 #include "tests/world/tree.h"
 
 #define TICK_NS      (500 * WORLD_MS)
@@ -70,7 +71,7 @@ static void start_node(struct cloud_job *job, int node)
 	tree_mkdirs(machine, "/var/log");
 	tree_mkdirs(machine, "/var/tmp");
 	for (const char *const *path =
-		     (const char *const[]){ "/opt/venv/bin/python",
+		     (const char *const[]){ "/opt/venv/bin/python", "/opt/venv/bin/straggler",
 					    "/opt/venv/bin/neuron_parallel_compile",
 					    "/opt/venv/pyvenv.cfg", NULL };
 	     *path; path++) {
@@ -79,6 +80,7 @@ static void start_node(struct cloud_job *job, int node)
 		if (program)
 			tree_put(machine, *path, program, len, 0700);
 	}
+	programs_install_compiler(machine, job->habits.other_compiler);
 	while (job->env && job->env[n])
 		n++;
 	env = mem_zero(n + 4, sizeof *env);
@@ -106,6 +108,8 @@ static int exit_of(const struct process *agent)
 {
 	if (!agent)
 		return 1;
+	if (agent->machine->off) /* taken away: nobody has seen an exit */
+		return 137;
 	return WIFEXITED(agent->status) ? WEXITSTATUS(agent->status)
 					: 128 + WTERMSIG(agent->status);
 }
@@ -351,17 +355,28 @@ static int cloud_find(struct engine *engine, const char *name, const char *prefi
 	return 0;
 }
 
+/* Of two jobs of one name the machines are given back with the later one. */
+static int64_t last_end(const char *name)
+{
+	int64_t last = 0;
+
+	for (const struct cloud_job *at = cloud_jobs; at; at = at->next)
+		if (strcmp(at->name, name) == 0 && at->ended_ns > last)
+			last = at->ended_ns;
+	return last;
+}
+
 static void describe_end(const struct cloud_job *job, struct engine_status *ret)
 {
 	ret->state = ENGINE_ENDED;
 	ret->taken_down = job->taken_down;
-	ret->released.ms = WORLD_EPOCH_MS + job->ended_ns / WORLD_MS;
+	ret->released.ms = WORLD_EPOCH_MS + last_end(job->name) / WORLD_MS;
 	if (job->exit < 0) {
 		snprintf(ret->reason, sizeof ret->reason, "%s",
 			 "InsufficientInstanceCapacity: no machine of this type is available");
 		return;
 	}
-	ret->exit_known = job->began_ns != 0;
+	ret->exit_known = job->began_ns != 0 && !job->spot;
 	ret->exit = job->exit;
 	ret->node = job->exit_node;
 	if (job->spot)

@@ -33,6 +33,7 @@ struct cloud_habits {
 	int64_t log_late_ns;
 	bool doubled;                 /* one call makes two jobs */
 	bool no_capacity;             /* it fails for want of machines */
+	bool other_compiler;          /* its machines have another version than the heads */
 	bool restarts;                /* the service starts it again when it fails, up to twice */
 	int64_t no_capacity_until_ns; /* jobs wait in the queue until then */
 };

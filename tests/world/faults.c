@@ -1,6 +1,7 @@
 /* What goes wrong: see faults.h. */
 #include "tests/world/faults.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
@@ -34,7 +35,7 @@ const char *const fault_names[FAULT_KINDS] = {
 
 static const char *const target_names[TARGET_COUNT] = { "any", "driver", "agent", "helper",
 							"command" };
-static const char *const mode_names[MODE_COUNT] = { "once", "thrice", "minute", "calm" };
+const char *const fault_mode_names[MODE_COUNT] = { "once", "thrice", "minute", "calm" };
 
 enum target fault_target_of(const struct process *process)
 {
@@ -68,7 +69,7 @@ static bool is_aimed(const struct fault *fault, const struct process *process, e
 
 static bool is_on(const struct fault *fault)
 {
-	return now_ns >= fault->at_ns && now_ns < fault->until_ns && fault->left != 0;
+	return now_ns >= fault->from_ns && now_ns < fault->until_ns && fault->left != 0;
 }
 
 static void strike(struct fault *fault, struct process *process, struct call *call,
@@ -78,7 +79,6 @@ static void strike(struct fault *fault, struct process *process, struct call *ca
 	case FAULT_CALL:
 		call->error = fault->error;
 		call->done = fault->done;
-		playing->faults[call->id]++;
 		seen_refusal(process, call->id, path);
 		break;
 	case FAULT_SLOW:
@@ -198,7 +198,7 @@ static void halt(struct fault *fault)
 	if (machine != playing->hosts[0] && machine != playing->hosts[1])
 		return;
 	machine_halt(machine, fault->kind == FAULT_POWER);
-	world_at(now_ns + 60 * WORLD_S + fault->span_ns, boot, machine);
+	world_at(fault->until_ns + 60 * WORLD_S, boot, machine);
 }
 
 static void happen_to_process(struct fault *fault)
@@ -218,7 +218,7 @@ static void happen_to_process(struct fault *fault)
 		break;
 	default:
 		process_signal(process, SIGSTOP);
-		world_at(now_ns + fault->span_ns, go_on, process);
+		world_at(fault->until_ns, go_on, process);
 		break;
 	}
 }
@@ -233,7 +233,7 @@ static void happen_to_machine(struct fault *fault)
 		if (machine->asleep_since_ns != WORLD_NEVER || machine->off)
 			return;
 		machine_suspend(machine);
-		world_at(now_ns + fault->span_ns, wake, machine);
+		world_at(fault->until_ns, wake, machine);
 		break;
 	case FAULT_CLOCK:
 		machine->wall_ns += fault->span_ns;
@@ -287,11 +287,11 @@ static void happen(void *arg)
 		break;
 	case FAULT_STOP:
 		trace_line("a user stops the run");
-		(void)operator_start(playing, 0, "stop");
+		(void)operator_start(playing, 0, "stop", playing->run);
 		break;
 	case FAULT_RIVAL:
 		trace_line("a second driver is started");
-		(void)operator_start(playing, playing->hosts[1] ? 1 : 0, "resume");
+		(void)operator_start(playing, playing->hosts[1] ? 1 : 0, "resume", playing->run);
 		break;
 	default:
 		break;
@@ -300,13 +300,23 @@ static void happen(void *arg)
 
 /* ---- drawing them ---- */
 
+/* What a service is asked: these errors are its own. */
+static bool asks_service(enum call_id id)
+{
+	return call_rows[id].errors[0] == EHOSTUNREACH;
+}
+
+/* Where state or jobs are far, half of the calls that fail ask a service: they are few, and what
+ * they do is what matters. */
 static enum call_id draw_call(void)
 {
+	bool far = (playing->setting.far_workspace || playing->setting.cloud) && chance_one_in(2);
 	enum call_id id;
 
 	do
 		id = (enum call_id)chance_below(CALL_COUNT);
-	while (call_rows[id].kind == CALL_OWN || call_rows[id].errors[0] == 0);
+	while (call_rows[id].kind == CALL_OWN || call_rows[id].errors[0] == 0 ||
+	       asks_service(id) != far);
 	return id;
 }
 
@@ -360,12 +370,24 @@ static void draw_clock(struct fault *fault)
 	fault->span_ns = chance_one_in(2) ? step : -step;
 }
 
+/* Half of the faults come by the clock. The others follow an event, for much of a run's time
+ * nothing happens that a fault could meet. */
+static void draw_time(struct fault *fault)
+{
+	if (chance_one_in(2)) {
+		fault->at_ns = 1 + chance_below(playing->calm_from_ns);
+		return;
+	}
+	fault->at_event = 1 + chance_below(EVENTS_WANTED);
+	fault->at_ns = chance_below(chance_one_in(2) ? WORLD_S / 10 : 3 * WORLD_S);
+}
+
 static void draw_one(struct fault *fault, enum fault_kind kind)
 {
-	*fault = (struct fault){ .kind = kind,
-				 .at_ns = 1 + chance_below(playing->calm_from_ns),
-				 .span_ns = draw_span(),
-				 .chance = chance_next() };
+	*fault = (struct fault){ .kind = kind };
+	draw_time(fault);
+	fault->span_ns = draw_span();
+	fault->chance = chance_next();
 	if (kind <= FAULT_SHORT)
 		draw_call_fault(fault);
 	else if (kind == FAULT_CLOCK)
@@ -382,8 +404,27 @@ static bool has_place(enum fault_kind kind)
 
 	return cloudy                 ? playing->setting.cloud
 	       : kind == FAULT_OUTAGE ? playing->setting.far_workspace
-	       : kind == FAULT_STOP   ? chance_one_in(3)
 				      : true;
+}
+
+/* How often a family is drawn, in relation to the others. */
+static const int weights[FAULT_KINDS] = {
+	[FAULT_CALL] = 6,      [FAULT_SLOW] = 1,    [FAULT_SHORT] = 1,     [FAULT_KILL] = 3,
+	[FAULT_PAUSE] = 2,     [FAULT_SUSPEND] = 1, [FAULT_REBOOT] = 1,    [FAULT_POWER] = 2,
+	[FAULT_CLOCK] = 1,     [FAULT_OUTAGE] = 1,  [FAULT_DISK_FULL] = 1, [FAULT_TAKE_MACHINE] = 2,
+	[FAULT_TAKE_DOWN] = 1, [FAULT_STOP] = 2,    [FAULT_SIGNAL] = 2,    [FAULT_RIVAL] = 2,
+};
+
+static enum fault_kind draw_kind(void)
+{
+	int64_t sum = 0, at;
+	int kind = 0;
+
+	for (int i = 0; i < FAULT_KINDS; i++)
+		sum += weights[i];
+	for (at = chance_below(sum); at >= weights[kind]; kind++)
+		at -= weights[kind];
+	return (enum fault_kind)kind;
 }
 
 void faults_draw(void)
@@ -392,39 +433,70 @@ void faults_draw(void)
 
 	fault_count = 0;
 	for (int family = 0; family < families && !playing->setting.calm; family++) {
-		enum fault_kind kind = (enum fault_kind)chance_below(FAULT_KINDS);
+		enum fault_kind kind = draw_kind();
 		int times = 1 + (int)chance_below(8);
 
 		if (!has_place(kind))
 			continue;
 		if (kind == FAULT_STOP || kind == FAULT_TAKE_DOWN)
-			times = 1;
+			times = 1 + (int)chance_below(2);
 		while (times-- > 0 && fault_count < FAULTS_MAX)
 			draw_one(&faults[fault_count++], kind);
 	}
 }
 
+/* It is on from now or its time on. None outlasts the calm. */
+static void begin(struct fault *fault)
+{
+	int64_t calm_ns = playing->calm_from_ns;
+	int64_t lasts = fault->kind > FAULT_SHORT    ? fault->span_ns
+			: fault->mode == MODE_MINUTE ? 60 * WORLD_S
+						     : calm_ns;
+
+	fault->from_ns = fault->at_event > 0 ? now_ns + fault->at_ns : fault->at_ns;
+	if (fault->from_ns >= calm_ns)
+		return;
+	fault->until_ns = fault->from_ns + lasts;
+	if (fault->until_ns > calm_ns)
+		fault->until_ns = calm_ns;
+	fault->left = fault->mode == MODE_ONCE ? 1 : fault->mode == MODE_THRICE ? 3 : -1;
+	if (fault->kind > FAULT_SHORT)
+		world_at(fault->from_ns, happen, fault);
+}
+
+static bool is_left_out(int index)
+{
+	return playing->left_out && playing->left_out[index];
+}
+
 void faults_begin(void)
 {
 	for (int i = 0; i < fault_count; i++) {
-		struct fault *fault = &faults[i];
-		int64_t lasts = fault->mode == MODE_MINUTE ? 60 * WORLD_S : playing->calm_from_ns;
-
-		fault->until_ns =
-			fault->at_ns + (fault->kind <= FAULT_SHORT ? lasts : fault->span_ns);
-		if (fault->until_ns > playing->calm_from_ns)
-			fault->until_ns = playing->calm_from_ns;
-		fault->left = fault->mode == MODE_ONCE ? 1 : fault->mode == MODE_THRICE ? 3 : -1;
-		fault->struck = 0;
-		if (fault->kind != FAULT_CLOCK && fault->kind != FAULT_SLOW &&
-		    fault->at_ns + fault->span_ns > playing->calm_from_ns)
-			fault->span_ns = playing->calm_from_ns - fault->at_ns;
-		if (playing->left_out && playing->left_out[i])
-			fault->left = 0;
-		else if (fault->kind > FAULT_SHORT)
-			world_at(fault->at_ns, happen, fault);
+		faults[i].struck = 0;
+		faults[i].left = 0;
+		if (faults[i].at_event == 0 && !is_left_out(i))
+			begin(&faults[i]);
 	}
 	call_fault = on_call;
+}
+
+void faults_on_events(int64_t events)
+{
+	static int64_t before;
+
+	for (int i = 0; i < fault_count; i++)
+		if (faults[i].at_event > before && faults[i].at_event <= events && !is_left_out(i))
+			begin(&faults[i]);
+	before = events;
+}
+
+bool faults_fill_disk(void)
+{
+	for (int i = 0; i < fault_count; i++)
+		if (faults[i].kind == FAULT_DISK_FULL && faults[i].struck > 0 &&
+		    now_ns < faults[i].until_ns)
+			return true;
+	return false;
 }
 
 bool faults_are_over(void)
@@ -436,10 +508,11 @@ bool faults_are_over(void)
 
 void fault_print(const struct fault *fault, char *ret, size_t size)
 {
-	snprintf(ret, size, "%s %" PRId64 " %s %s %s %s %s %" PRId64 " %" PRIu64,
-		 fault_names[fault->kind], fault->at_ns, target_names[fault->target],
-		 call_rows[fault->call].name, fault->error ? strerrorname_np(fault->error) : "-",
-		 fault->done ? "done" : "undone", mode_names[fault->mode], fault->span_ns,
+	snprintf(ret, size, "%s %" PRId64 "+%" PRId64 " %s %s %s %s %s %" PRId64 " %" PRIu64,
+		 fault_names[fault->kind], fault->at_event, fault->at_ns,
+		 target_names[fault->target], call_rows[fault->call].name,
+		 fault->error ? strerrorname_np(fault->error) : "-",
+		 fault->done ? "done" : "undone", fault_mode_names[fault->mode], fault->span_ns,
 		 fault->chance);
 }
 
@@ -466,14 +539,15 @@ bool fault_parse(const char *line, struct fault *ret)
 	int id, found[3];
 
 	*ret = (struct fault){ 0 };
-	if (sscanf(line, "%31s %" SCNd64 " %15s %63s %31s %7s %7s %" SCNd64 " %" SCNu64, kind,
-		   &ret->at_ns, target, call, error, done, mode, &ret->span_ns, &ret->chance) != 9)
+	if (sscanf(line, "%31s %" SCNd64 "+%" SCNd64 " %15s %63s %31s %7s %7s %" SCNd64 " %" SCNu64,
+		   kind, &ret->at_event, &ret->at_ns, target, call, error, done, mode,
+		   &ret->span_ns, &ret->chance) != 10)
 		return false;
 	for (id = 0; id < CALL_COUNT && strcmp(call_rows[id].name, call) != 0; id++)
 		;
 	found[0] = find_name(fault_names, FAULT_KINDS, kind);
 	found[1] = find_name(target_names, TARGET_COUNT, target);
-	found[2] = find_name(mode_names, MODE_COUNT, mode);
+	found[2] = find_name(fault_mode_names, MODE_COUNT, mode);
 	if (id == CALL_COUNT || found[0] < 0 || found[1] < 0 || found[2] < 0)
 		return false;
 	ret->kind = (enum fault_kind)found[0];

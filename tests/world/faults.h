@@ -46,10 +46,12 @@ enum fault_kind {
 extern const char *const fault_names[FAULT_KINDS];
 
 enum fault_mode { MODE_ONCE, MODE_THRICE, MODE_MINUTE, MODE_CALM, MODE_COUNT };
+extern const char *const fault_mode_names[MODE_COUNT];
 
 struct fault {
 	enum fault_kind kind;
-	int64_t at_ns;
+	int64_t at_event; /* it waits for so many events of the schedule's runs; 0: for none */
+	int64_t at_ns;    /* since the schedule began, or that event was written */
 	enum target target;
 	enum call_id call;
 	int error;
@@ -58,7 +60,7 @@ struct fault {
 	int64_t span_ns; /* how long it lasts, how far a clock is set, how slow a call is */
 	uint64_t chance; /* which of several processes or machines */
 	/* while it plays */
-	int64_t until_ns;
+	int64_t from_ns, until_ns;
 	int left;
 	uint64_t struck; /* so often */
 };
@@ -71,6 +73,10 @@ extern int fault_count;
 void faults_draw(void);
 /* Hangs them, or those of a script, into the world. */
 void faults_begin(void);
+/* So many events have been written: what waits for one of them begins. */
+void faults_on_events(int64_t events);
+/* True while a disk is kept full. */
+bool faults_fill_disk(void);
 /* True from the last fault on. */
 bool faults_are_over(void);
 /* What the process is for the faults. */

@@ -4,6 +4,9 @@
  */
 #include "tests/world/habits.h"
 
+#include <inttypes.h>
+#include <stdio.h>
+
 #include "tests/world/cloud.h"
 #include "tests/world/faults.h"
 #include "tests/world/play.h"
@@ -22,6 +25,11 @@ enum habit {
 	HABIT_DEAF_TO_SAVE,
 	HABIT_IGNORES_CHECKPOINT,
 	HABIT_SAVES_IN_PLACE,
+	HABIT_EXTRACTS,       /* phase 1's settings have leaked into the training */
+	HABIT_LEAVES_CHILD,   /* it ends while a process that it has started lives on */
+	HABIT_NO_CAPACITY,    /* the service has no machines */
+	HABIT_DOUBLES,        /* the service makes two jobs of one call */
+	HABIT_OTHER_COMPILER, /* some of its machines have another version */
 	HABITS
 };
 static bool has[HABITS];
@@ -78,6 +86,8 @@ static void draw_traits(struct traits *ret, bool precompiles, int64_t attempt, i
 		.line_bytes = has[HABIT_FLOODS] ? 2000 : chance_below(80),
 		.bar = has[HABIT_DRAWS_BARS],
 		.saves_in_place = has[HABIT_SAVES_IN_PLACE],
+		.leaves_child = has[HABIT_LEAVES_CHILD] && chance_one_in(2),
+		.extracts = bad && has[HABIT_EXTRACTS] && !precompiles,
 		.saves_on_signal = !has[HABIT_DEAF_TO_SAVE],
 		.ignores_stop = has[HABIT_DEAF_TO_STOP],
 		.saves_on_stop = !has[HABIT_DEAF_TO_STOP] && chance_one_in(2),
@@ -94,8 +104,9 @@ static void draw_cloud(struct cloud_habits *ret)
 		.boot_ns = (5 + chance_below(20)) * WORLD_S,
 		.shown_late_ns = bad ? chance_below(20 * WORLD_S) : 0,
 		.end_late_ns = chance_below(15 * WORLD_S),
-		.doubled = bad && chance_one_in(20),
-		.no_capacity = bad && chance_one_in(10),
+		.doubled = bad && has[HABIT_DOUBLES] && chance_one_in(2),
+		.no_capacity = bad && has[HABIT_NO_CAPACITY] && chance_one_in(2),
+		.other_compiler = bad && has[HABIT_OTHER_COMPILER] && chance_one_in(2),
 		.restarts = playing->cloud_restarts,
 	};
 	if (bad && chance_one_in(10))
@@ -115,4 +126,28 @@ void habits_draw(void)
 	playing->cloud_restarts = !playing->setting.calm && chance_one_in(4);
 	programs_traits = draw_traits;
 	cloud_habits = draw_cloud;
+}
+
+void habits_print(char *ret, size_t size)
+{
+	uint64_t mask = 0;
+
+	for (int habit = 0; habit < HABITS; habit++)
+		mask |= (uint64_t)has[habit] << habit;
+	snprintf(ret, size, "habits %" PRIx64 " %" PRId64 " %d", mask, playing->bad_attempts,
+		 playing->cloud_restarts);
+}
+
+bool habits_parse(const char *line)
+{
+	uint64_t mask;
+	int restarts;
+
+	if (sscanf(line, "habits %" SCNx64 " %" SCNd64 " %d", &mask, &playing->bad_attempts,
+		   &restarts) != 3)
+		return false;
+	for (int habit = 0; habit < HABITS; habit++)
+		has[habit] = mask >> habit & 1;
+	playing->cloud_restarts = restarts;
+	return true;
 }

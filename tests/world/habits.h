@@ -2,7 +2,13 @@
 #ifndef STK_TESTS_WORLD_HABITS_H
 #define STK_TESTS_WORLD_HABITS_H
 
+#include <stdbool.h>
+#include <stddef.h>
+
 /* Draws the habits of the schedule, and has programs and cloud ask for them. */
 void habits_draw(void);
+/* Writes them as a line of a script; reads one (false: it is none). */
+void habits_print(char *ret, size_t size);
+bool habits_parse(const char *line);
 
 #endif

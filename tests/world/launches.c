@@ -8,6 +8,7 @@
 #include "jobs/base/mem.h"
 #include "tests/world/cloud.h"
 #include "tests/world/kernel.h"
+#include "tests/world/play.h"
 #include "tests/world/truth.h"
 
 struct launch *launches;
@@ -58,8 +59,11 @@ static bool parse_place(const char *text, struct launch *ret)
 
 static void add(struct launch found)
 {
-	struct launch *launch = mem_zero(1, sizeof *launch);
+	struct launch *launch;
 
+	if (schedule_is_neighbour(found.run))
+		return;
+	launch = mem_zero(1, sizeof *launch);
 	*launch = found;
 	launch->at_ns = now_ns;
 	launch->next = launches;

@@ -77,16 +77,6 @@ static enum points_mode mode_named(const char *name)
 	misused();
 }
 
-static bool is_scenario(const char *name)
-{
-	const char *known;
-
-	for (size_t i = 0; name && (known = setting_scenario_name(i)); i++)
-		if (strcmp(known, name) == 0)
-			return true;
-	return false;
-}
-
 static void parse_value(const char *option, const char *value, struct options *o)
 {
 	if (strcmp(option, "--schedules") == 0) {
@@ -104,7 +94,7 @@ static void parse_value(const char *option, const char *value, struct options *o
 	} else if (strcmp(option, "--schedule") == 0) {
 		o->from = number(value);
 		o->one = true;
-	} else if (strcmp(option, "--scenario") == 0 && is_scenario(value)) {
+	} else if (strcmp(option, "--scenario") == 0 && value && setting_find_scenario(value)) {
 		o->scenario = value;
 		o->one = true;
 	} else if (strcmp(option, "--script") == 0 && value) {

@@ -22,11 +22,11 @@
 
 #define LOOK_NS (10 * WORLD_S) /* between two looks of the person or the timer */
 
-/* Runs follow one another until so many events have been seen. */
-#define EVENTS_WANTED 60
-#define RUNS_MAX      6
+#define RUNS_MAX 6
 
-#define LONGEST_NS (72 * 3600 * WORLD_S)
+/* Two hours after the last fault every run has ended; a long one may have been begun shortly before
+ * that, with limits of its own. */
+#define LONGEST_NS (4 * 3600 * WORLD_S)
 
 struct schedule *playing;
 
@@ -47,18 +47,24 @@ void trace_line(const char *format, ...)
 
 /* ---- those who start drivers ---- */
 
-static bool is_driver(const struct process *process)
+static bool is_driver_of(const struct process *process, const char *run)
 {
 	return process->argv && process->argv[0] && process->argv[1] &&
-	       strcmp(process->argv[0], "stoker") == 0 && strcmp(process->argv[1], "stop") != 0;
+	       strcmp(process->argv[0], "stoker") == 0 && strcmp(process->argv[1], "stop") != 0 &&
+	       strcmp(process->argv[2], run) == 0;
 }
 
-static bool has_driver(void)
+static bool has_driver(const char *run)
 {
 	for (const struct process *process = processes; process; process = process->next)
-		if (process->state == PROCESS_ALIVE && is_driver(process))
+		if (process->state == PROCESS_ALIVE && is_driver_of(process, run))
 			return true;
 	return false;
+}
+
+bool schedule_is_neighbour(const char *run)
+{
+	return playing && playing->neighbour[0] && strcmp(playing->neighbour, run) == 0;
 }
 
 void schedule_name_run(struct schedule *schedule)
@@ -68,13 +74,22 @@ void schedule_name_run(struct schedule *schedule)
 		 schedule->runs);
 }
 
-static bool has_events_enough(void)
+bool schedule_serves_neighbour(const struct process *process)
+{
+	for (int i = 0; playing->neighbour[0] && process && process->argv && process->argv[i]; i++)
+		if (strstr(process->argv[i], playing->neighbour))
+			return true;
+	return false;
+}
+
+/* Of all runs so far that the rules look at. */
+static int64_t count_events(void)
 {
 	int64_t events = 0;
 
 	for (const struct story *story = stories; story; story = story->next)
-		events += story->count;
-	return events >= EVENTS_WANTED;
+		events += schedule_is_neighbour(story->run) ? 0 : story->count;
+	return events;
 }
 
 /* Begins another run in the same world, with the cache that the last one has left. */
@@ -84,34 +99,49 @@ static void begin_next_run(void)
 	rules_next_run();
 	schedule_name_run(playing);
 	playing->ended_ns = 0;
-	(void)operator_start(playing, 0, "run");
+	(void)operator_start(playing, 0, "run", playing->run);
 }
 
-/* The run is begun, and whoever drives it may be gone: a timer starts `stoker resume` again. */
+/* A run is begun, and whoever drives it may be gone: a timer starts `stoker resume` again. */
+static void drive_on(const char *run)
+{
+	int host = playing->hosts[1] ? (int)chance_below(2) : 0;
+
+	if (!has_driver(run) && !playing->hosts[host]->off)
+		(void)operator_start(playing, host, story_of(run) ? "resume" : "run", run);
+}
+
+static bool has_ended(const char *run)
+{
+	return story_last(story_of(run), EV_RUN_ENDED, 0) && !has_driver(run);
+}
+
 static void on_look(void *arg)
 {
-	const struct story *story = story_of(playing->run);
+	bool neighbour_goes_on = playing->neighbour[0] && !has_ended(playing->neighbour);
 
 	(void)arg;
 	for (int host = 0; host < 2 && playing->hosts[host] && playing->hosts_to_boot; host++)
 		if (playing->hosts[host]->off)
 			machine_boot(playing->hosts[host]);
-	if (story_last(story, EV_RUN_ENDED, 0) && playing->ended_ns == 0)
+	if (story_last(story_of(playing->run), EV_RUN_ENDED, 0) && playing->ended_ns == 0)
 		playing->ended_ns = now_ns;
-	if (playing->ended_ns && !has_driver()) {
-		if (playing->scenario || playing->runs == RUNS_MAX || has_events_enough()) {
-			world_stop();
-			return;
-		}
+	if (neighbour_goes_on)
+		drive_on(playing->neighbour);
+	if (!playing->ended_ns)
+		drive_on(playing->run);
+	else if (!has_driver(playing->run) && !playing->scenario && playing->runs < RUNS_MAX &&
+		 count_events() < EVENTS_WANTED)
 		begin_next_run();
-	}
-	if (!playing->ended_ns && !has_driver()) {
-		int host = playing->hosts[1] ? (int)chance_below(2) : 0;
-
-		if (!playing->hosts[host]->off)
-			(void)operator_start(playing, host, story ? "resume" : "run");
-	}
+	else if (!has_driver(playing->run) && !neighbour_goes_on)
+		world_stop();
 	world_at(now_ns + LOOK_NS, on_look, NULL);
+}
+
+static void begin_neighbour(void *arg)
+{
+	(void)arg;
+	(void)operator_start(playing, playing->hosts[1] ? 1 : 0, "run", playing->neighbour);
 }
 
 /* ---- the play ---- */
@@ -148,6 +178,7 @@ static void observe(void)
 	}
 	if (playing->trace)
 		trace_ends();
+	faults_on_events(count_events());
 	rules_check();
 	if (rules_broken)
 		world_stop();
@@ -174,30 +205,47 @@ static int64_t calm_from(void)
 	return (10 + chance_below(chance_one_in(8) ? 300 : 60)) * WORLD_S;
 }
 
+/* Since the faults are over: a run that has not ended may wait for a person. */
+static bool says_what_it_waits_for(const char *run)
+{
+	const struct story_event *last = story_last(story_of(run), EV_DRIVER_WAITING, 0);
+
+	return last && last->at_ns > playing->calm_from_ns;
+}
+
 void schedule_play(struct schedule *schedule)
 {
 	playing = schedule;
 	story_reset();
 	rules_reset();
 	if (playing->script)
-		script_load(playing->script, &playing->seed, &playing->number);
+		script_load(playing->script, playing);
 	setting_make(playing);
 	playing->calm_from_ns = calm_from();
 	habits_draw();
-	/* Drawn also where a script follows: chance goes on as in the schedule that it comes from.
-	 */
 	faults_draw();
 	if (playing->script)
-		script_load(playing->script, &playing->seed, &playing->number);
+		script_load(playing->script, playing);
+	/* So a script plays as the schedule did of which it was made, whatever is drawn today. */
+	chance_seed(playing->seed, ~playing->number);
 	faults_begin();
 	if (playing->at_places)
 		points_hook();
 	world_observer = observe;
-	(void)operator_start(playing, 0, "run");
+	(void)operator_start(playing, 0, "run", playing->run);
+	if (playing->setting.neighbour) {
+		snprintf(playing->neighbour, sizeof playing->neighbour, "beside-%" PRIu64,
+			 playing->number);
+		world_at(chance_below(3 * WORLD_S), begin_neighbour, NULL);
+	}
 	world_at(LOOK_NS, on_look, NULL);
-	world_play_until(LONGEST_NS);
-	if (!rules_broken && !playing->ended_ns)
+	world_play_until(playing->calm_from_ns + LONGEST_NS);
+	if (!playing->ended_ns && !says_what_it_waits_for(playing->run))
 		rule_breaks("C14", "the run has not ended after %" PRId64 " h",
+			    now_ns / WORLD_S / 3600);
+	if (playing->neighbour[0] && !has_ended(playing->neighbour) &&
+	    !says_what_it_waits_for(playing->neighbour))
+		rule_breaks("C14", "the run beside it has not ended after %" PRId64 " h",
 			    now_ns / WORLD_S / 3600);
 	if (!rules_broken)
 		rules_check_end();

@@ -38,34 +38,50 @@ struct setting {
 			     */
 	bool two_hosts;     /* drivers may start on either of two machines */
 	bool calm;          /* nothing goes wrong */
+	bool neighbour;     /* another run of the same spec goes on beside the first one */
 	int64_t steps;      /* of the training */
 	int64_t step_ns, compile_ns; /* of a step, of a graph, about */
 	int64_t saves_every;
 	/* limits of the spec; 0: what it is without them */
 	int64_t stall_s, deadline_s, start_s, queue_s, unreachable_s, compile_timeout_s;
+	int on_exceed; /* of the budget for graphs compiled in training: of setting.c; 0: none */
+	bool trains_on_incomplete;
 	int64_t backoff_first_s, backoff_max_s;
 	int64_t grace_s, checkpoint_grace_s;
 };
 
+/* Runs follow one another until so many events have been written. */
+#define EVENTS_WANTED 60
+
+/* Its fields in the order of a script. */
+/* clang-format off */
+#define SETTING_FIELDS(F)                                                                          \
+	F(nodes) F(cloud) F(state) F(far_workspace) F(two_hosts) F(calm) F(neighbour) F(steps)     \
+	F(step_ns) F(compile_ns) F(saves_every) F(stall_s) F(deadline_s) F(start_s) F(queue_s)     \
+	F(unreachable_s) F(compile_timeout_s) F(on_exceed) F(trains_on_incomplete)                 \
+	F(backoff_first_s) F(backoff_max_s) F(grace_s) F(checkpoint_grace_s)
+/* clang-format on */
+
 struct schedule {
 	uint64_t seed, number;
 	struct setting setting;
-	struct machine *hosts[2];    /* of the operators; the second may be NULL */
-	char run[32];                /* that plays */
-	int runs;                    /* begun so far */
-	int64_t calm_from_ns;        /* nothing goes wrong from then on */
-	int64_t ended_ns;            /* the run's end is in the journal; 0: not yet */
-	int drivers;                 /* started so far */
-	int64_t bad_attempts;        /* of each phase, that may fail by themselves */
-	uint64_t faults[CALL_COUNT]; /* calls that were made to fail */
-	bool cloud_restarts;         /* the service starts failed jobs again by itself */
-	bool hosts_to_boot;          /* a head that has lost its power is switched on again */
-	bool clock_stepped;          /* a wall clock was set */
-	const char *scenario;        /* a fixed setting; NULL: drawn */
-	const char *script;          /* of faults; NULL: drawn */
-	const bool *left_out; /* which of the drawn faults do not happen; NULL: none of them */
-	bool at_places;       /* points.h */
-	enum mishap mishap;   /* it has happened, and nothing else goes wrong */
+	bool has_setting;         /* of a script; else it is drawn */
+	struct machine *hosts[2]; /* of the operators; the second may be NULL */
+	char run[32];             /* that plays */
+	char neighbour[32];       /* that plays beside it; no rule looks at it; "": none */
+	int runs;                 /* begun so far */
+	int64_t calm_from_ns;     /* nothing goes wrong from then on */
+	int64_t ended_ns;         /* the run's end is in the journal; 0: not yet */
+	int drivers;              /* started so far */
+	int64_t bad_attempts;     /* of each phase, that may fail by themselves */
+	bool cloud_restarts;      /* the service starts failed jobs again by itself */
+	bool hosts_to_boot;       /* a head that has lost its power is switched on again */
+	bool clock_stepped;       /* a wall clock was set */
+	const char *scenario;     /* a fixed setting; NULL: drawn */
+	const char *script;       /* of faults; NULL: drawn */
+	const bool *left_out;     /* which of the drawn faults do not happen; NULL: none of them */
+	bool at_places;           /* points.h */
+	enum mishap mishap;       /* it has happened, and nothing else goes wrong */
 	const struct process *struck; /* whose call it was */
 	bool trace, trace_calls;
 };
@@ -73,14 +89,22 @@ extern struct schedule *playing;
 
 /* Draws the setting, or sets that of the scenario, and makes the world. */
 void setting_make(struct schedule *schedule);
-/* The scenarios that there are; NULL beyond the last. */
-const char *setting_scenario_name(size_t index);
-/* All graphs of the job are in the cache, as it is. */
+/* Writes a setting as a line of a script; reads one (false: it is none). */
+void setting_print(const struct setting *setting, char *ret, size_t size);
+bool setting_parse(const char *line, struct setting *ret);
+/* A scenario's name as the settings have it; NULL: there is none of that name. */
+const char *setting_find_scenario(const char *name);
+/* All graphs of the job are in the cache, as it is, for one of the compilers. */
 bool setting_cache_whole(void);
 /* A wall clock was set since the schedule began. */
 bool schedule_clock_stepped(void);
-/* Starts a command of stoker on a host: "run", "resume" or "stop". */
-struct process *operator_start(struct schedule *schedule, int host, const char *command);
+/* Starts a command of stoker on a host for a run: "run", "resume" or "stop". */
+struct process *operator_start(struct schedule *schedule, int host, const char *command,
+			       const char *run);
+/* The run plays beside the one that the rules look at; a process that drives it, or is its agent.
+ */
+bool schedule_is_neighbour(const char *run);
+bool schedule_serves_neighbour(const struct process *process);
 /* Names the next run. */
 void schedule_name_run(struct schedule *schedule);
 /* Plays until the run has ended and everything is over, or a rule breaks. */

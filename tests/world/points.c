@@ -118,7 +118,6 @@ static void fail_each_way(struct process *process, struct call *call, const char
 		call->error = *error;
 		playing->mishap = MISHAP_ERROR;
 		note(process, call, strerrorname_np(*error), path);
-		playing->faults[call->id]++;
 		return;
 	}
 }

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <spawn.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,15 +17,21 @@
 #include "jobs/base/sb.h"
 #include "tests/world/bucket.h"
 #include "tests/world/kernel.h"
+#include "tests/world/tree.h"
 #include "tests/world/truth.h"
 
-#define PLACE          PROGRAMS_PLACE
+#define PACKAGES       "/opt/venv/lib/python3.11/site-packages/"
 #define LOCK           "model.neff.lock"
 #define CACHE_BUCKET   "bucket"
 #define FLAGS          "0a1b2c3d"
 #define NEFF_BYTES     4096
 #define RETRY_MS       2000 /* of a compiler that waits for another one's lock */
 #define LINE_MAX_BYTES 2048
+
+const struct compiler compilers[COMPILERS] = {
+	{ "2.14.0", "neuronxcc-2.14.0+a1b2c3d4" },
+	{ "2.15.0", "neuronxcc-2.15.0+b2c3d4e5" },
+};
 
 void (*programs_traits)(struct traits *ret, bool precompiles, int64_t attempt, int node);
 
@@ -147,6 +154,40 @@ static bool write_zeros(const char *folder, const char *name, size_t len)
 
 /* ---- the compiler ---- */
 
+static char *metadata_path(const char *package, const char *version)
+{
+	return mem_format(PACKAGES "%s-%s.dist-info/METADATA", package, version);
+}
+
+static void put_package(struct machine *machine, const char *folder, const char *name,
+			const char *version)
+{
+	AUTO(auto_free) char *path = metadata_path(folder, version);
+	AUTO(auto_free)
+	char *text = mem_format("Metadata-Version: 2.1\nName: %s\nVersion: %s\n", name, version);
+
+	tree_put(machine, path, text, strlen(text), 0644);
+}
+
+void programs_install_compiler(struct machine *machine, int compiler)
+{
+	put_package(machine, "torch_neuronx", "torch-neuronx", "2.1.0");
+	put_package(machine, "neuronx_cc", "neuronx-cc", compilers[compiler].version);
+}
+
+/* Where the compiler of the running process's machine keeps its graphs. */
+static const char *place(void)
+{
+	for (int compiler = 1; compiler < COMPILERS; compiler++) {
+		AUTO(auto_free)
+		char *path = metadata_path("neuronx_cc", compilers[compiler].version);
+
+		if (tree_exists(self->machine, path))
+			return compilers[compiler].place;
+	}
+	return compilers[0].place;
+}
+
 void programs_graph_name(char ret[64], int graph, bool late)
 {
 	snprintf(ret, 64, "MODULE_%020d+" FLAGS, (late ? 900000 : 100000) + graph);
@@ -163,13 +204,13 @@ static char *bucket_key(const char *cache, const char *module, const char *name)
 	if (strncmp(cache, "s3://" CACHE_BUCKET "/", strlen("s3://" CACHE_BUCKET "/")) != 0)
 		return NULL;
 	key = cache + strlen("s3://" CACHE_BUCKET "/");
-	return mem_format("%s/" PLACE "/%s/%s", key, module, name);
+	return mem_format("%s/%s/%s/%s", key, place(), module, name);
 }
 
 static bool cache_put(const char *cache, const char *module, const char *name, size_t len)
 {
 	AUTO(auto_free) char *key = bucket_key(cache, module, name);
-	AUTO(auto_free) char *folder = mem_format("%s/" PLACE "/%s", cache, module);
+	AUTO(auto_free) char *folder = mem_format("%s/%s/%s", cache, place(), module);
 	AUTO(auto_free) char *zeros = mem_zero(1, len + 1);
 
 	if (!key)
@@ -182,7 +223,7 @@ static bool cache_put(const char *cache, const char *module, const char *name, s
 static bool cache_has(const char *cache, const char *module, const char *name)
 {
 	AUTO(auto_free) char *key = bucket_key(cache, module, name);
-	AUTO(auto_free) char *path = mem_format("%s/" PLACE "/%s/%s", cache, module, name);
+	AUTO(auto_free) char *path = mem_format("%s/%s/%s/%s", cache, place(), module, name);
 
 	if (!key)
 		return exists(path);
@@ -193,7 +234,7 @@ static bool cache_has(const char *cache, const char *module, const char *name)
 static void cache_remove(const char *cache, const char *module, const char *name)
 {
 	AUTO(auto_free) char *key = bucket_key(cache, module, name);
-	AUTO(auto_free) char *path = mem_format("%s/" PLACE "/%s/%s", cache, module, name);
+	AUTO(auto_free) char *path = mem_format("%s/%s/%s/%s", cache, place(), module, name);
 
 	if (key)
 		bucket_remove(CACHE_BUCKET, key);
@@ -206,7 +247,7 @@ static void cache_remove(const char *cache, const char *module, const char *name
 static bool compile(const struct job *job, const char *module)
 {
 	const char *cache = job->cache;
-	AUTO(auto_free) char *folder = mem_format("%s/" PLACE "/%s", cache, module);
+	AUTO(auto_free) char *folder = mem_format("%s/%s/%s", cache, place(), module);
 
 	if (strncmp(cache, "s3://", 5) != 0)
 		make_folders(folder);
@@ -241,6 +282,16 @@ static bool is_cached(const char *cache, const char *module)
 }
 
 /* The front end: traces the script, then compiles what is not in the cache. */
+static void say_extracted(const struct job *job, const char *module)
+{
+	say(2,
+	    "2025-06-15 12:00:00.000123:  4711  INFO ||NEURON_CACHE||: Extracting graphs "
+	    "(%s/%s/%s/model.hlo_module.pb) for ahead-of-time parallel compilation. "
+	    "No compilation "
+	    "was done.\n",
+	    job->cache, place(), module);
+}
+
 static int precompile(struct job *job)
 {
 	int good = 0, bad = 0;
@@ -254,17 +305,12 @@ static int precompile(struct job *job)
 			say(2,
 			    "2025-06-15 12:00:00.000123:  4711  INFO ||NEURON_CACHE||: Using a "
 			    "cached "
-			    "neff at %s/" PLACE "/%s/model.neff\n",
-			    job->cache, module);
+			    "neff at %s/%s/%s/model.neff\n",
+			    job->cache, place(), module);
 			good++;
 			continue;
 		}
-		say(2,
-		    "2025-06-15 12:00:00.000123:  4711  INFO ||NEURON_CACHE||: Extracting graphs "
-		    "(%s/" PLACE "/%s/model.hlo_module.pb) for ahead-of-time parallel compilation. "
-		    "No compilation "
-		    "was done.\n",
-		    job->cache, module);
+		say_extracted(job, module);
 		if (job->traits.fails_at == graph) {
 			if (job->traits.last_words)
 				say(2, "%s\n", job->traits.last_words);
@@ -294,12 +340,16 @@ static void graphs_load(struct job *job)
 		char module[64];
 
 		programs_graph_name(module, graph, false);
+		if (job->traits.extracts) {
+			say_extracted(job, module);
+			continue;
+		}
 		if (is_cached(job->cache, module)) {
 			say(2,
 			    "2025-06-15 12:00:00.000123:  4711  INFO ||NEURON_CACHE||: Using a "
 			    "cached "
-			    "neff at %s/" PLACE "/%s/model.neff\n",
-			    job->cache, module);
+			    "neff at %s/%s/%s/model.neff\n",
+			    job->cache, place(), module);
 			continue;
 		}
 		job->truth->compiled_late++;
@@ -307,15 +357,32 @@ static void graphs_load(struct job *job)
 	}
 }
 
+static char *meta_text(const struct job *job)
+{
+	return mem_format("{\"step\": %lld, \"state_bytes\": %lld}", (long long)job->step,
+			  (long long)job->traits.shard_bytes);
+}
+
 /* Saves the state of this node; false if it could not be saved whole. */
 static bool save_into(const struct job *job, const char *folder)
 {
-	AUTO(auto_free)
-	char *meta = mem_format("{\"step\": %lld, \"state_bytes\": %lld}", (long long)job->step,
-				(long long)job->traits.shard_bytes);
+	AUTO(auto_free) char *meta = meta_text(job);
 
 	return write_zeros(folder, "state.bin", (size_t)job->traits.shard_bytes) &&
 	       write_file(folder, "meta.json", meta, strlen(meta));
+}
+
+/* What a save comes to in truth: a call that was reported as failed may have been carried out. */
+static bool is_saved(const struct job *job, const char *folder)
+{
+	AUTO(auto_free) char *wanted = meta_text(job);
+	AUTO(auto_free) char *meta_path = mem_format("%s/meta.json", folder);
+	AUTO(auto_free) char *state_path = mem_format("%s/state.bin", folder);
+	AUTO(auto_free) char *meta = tree_get(self->machine, meta_path, NULL);
+	size_t size = 0;
+	AUTO(auto_free) char *state = meta ? tree_get(self->machine, state_path, &size) : NULL;
+
+	return state && strcmp(meta, wanted) == 0 && (int64_t)size == job->traits.shard_bytes;
 }
 
 static void save(struct job *job)
@@ -332,15 +399,10 @@ static void save(struct job *job)
 		return; /* one rank saves for all: the kind `files` has no shards */
 	truth = truth_save_new(job->truth, job->step, final);
 	make_folders(folder);
-	if (!save_into(job, folder)) {
+	if (!save_into(job, folder) || (folder == draft && rename(draft, final) < 0))
 		say(2, "cannot save: %s\n", strerror(errno));
-		return;
-	}
-	if (folder == draft && rename(draft, final) < 0) {
-		say(2, "cannot save: %s\n", strerror(errno));
-		return;
-	}
-	truth->whole_ns = now_ns;
+	if (is_saved(job, final))
+		truth->whole_ns = now_ns;
 }
 
 /* The step that a checkpoint's meta.json names; -1 if it cannot be read. */
@@ -349,11 +411,14 @@ static int64_t step_of(const char *folder)
 	AUTO(auto_free) char *path = mem_format("%s/meta.json", folder);
 	char text[256] = "";
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	size_t len = 0;
+	ssize_t got;
 	const char *at;
 
 	if (fd < 0)
 		return -1;
-	(void)!read(fd, text, sizeof text - 1);
+	while (len < sizeof text - 1 && (got = read(fd, text + len, sizeof text - 1 - len)) > 0)
+		len += (size_t)got;
 	close(fd);
 	at = strstr(text, "\"step\": ");
 	return at ? strtoll(at + 8, NULL, 10) : -1;
@@ -445,6 +510,23 @@ static void set_signals(const struct job *job)
 		signal(SIGTERM, on_stop);
 }
 
+/* Started by a training, in its process group; nobody waits for it. */
+static _Noreturn int straggler_main(int argc, char **argv)
+{
+	(void)argc;
+	(void)argv;
+	for (;;)
+		rest_ns(3600 * WORLD_S);
+}
+
+static void start_straggler(void)
+{
+	char *argv[] = { (char *)"straggler", NULL };
+	pid_t pid;
+
+	(void)!posix_spawn(&pid, "/opt/venv/bin/straggler", NULL, NULL, argv, environ);
+}
+
 static int64_t option(int argc, char **argv, const char *name, int64_t otherwise)
 {
 	for (int i = 1; i + 1 < argc; i++)
@@ -471,6 +553,8 @@ static int job_main(int argc, char **argv)
 	snprintf(job->checkpoints, sizeof job->checkpoints, "%s", folder ? folder : "/tmp/ckpt");
 	job->goal = option(argc, argv, "--max_steps", 40);
 	set_signals(job);
+	if (job->traits.leaves_child)
+		start_straggler();
 	status = precompiles ? precompile(job) : train(job);
 	job->truth->ended_ns = now_ns;
 	return status;
@@ -491,5 +575,6 @@ static int python_main(int argc, char **argv)
 void programs_register(void)
 {
 	program_register("python", python_main);
+	program_register("straggler", straggler_main);
 	program_register("neuron_parallel_compile", job_main);
 }

@@ -13,10 +13,19 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct machine;
+
 #define GRAPHS_OF_JOB 3 /* that the training needs */
 
-/* Where the compiler keeps its graphs, below the cache; the name of one. */
-#define PROGRAMS_PLACE "neuronxcc-2.14.0+a1b2c3d4"
+/* The versions of the compiler that there are, and where each keeps its graphs below a cache. */
+#define COMPILERS 2
+extern const struct compiler {
+	const char *version, *place;
+} compilers[COMPILERS];
+/* The machine gets that version, as pip installs it. */
+void programs_install_compiler(struct machine *machine, int compiler);
+
+/* The name of a graph. */
 void programs_graph_name(char ret[64], int graph, bool late);
 
 /* What the next command does; the schedule's hand fills it in at each start. */
@@ -32,9 +41,11 @@ struct traits {
 	int64_t line_bytes;    /* printed with each step beside the report of the step */
 	bool bar;              /* that is a bar drawn with carriage returns */
 	bool saves_in_place;   /* not atomically: the last file decides */
-	bool saves_on_signal;  /* it handles the signal that asks for a checkpoint */
-	bool ignores_stop;     /* SIGTERM does nothing */
-	bool saves_on_stop;    /* SIGTERM: saves, then ends */
+	bool extracts;        /* it has its graphs extracted, as in phase 1, and computes nothing */
+	bool leaves_child;    /* ends while a process that it has started lives on */
+	bool saves_on_signal; /* it handles the signal that asks for a checkpoint */
+	bool ignores_stop;    /* SIGTERM does nothing */
+	bool saves_on_stop;   /* SIGTERM: saves, then ends */
 	bool ignores_checkpoint; /* begins at step 0, whatever it is given */
 };
 

@@ -12,6 +12,8 @@
 #include "tests/world/story.h"
 
 #define LONG_EVENTS 60
+/* With fewer, something rare may not have been reached by chance. */
+#define REACH_FROM 3000
 
 static uint64_t mix(uint64_t digest, const char *bytes, size_t len)
 {
@@ -22,10 +24,8 @@ static uint64_t mix(uint64_t digest, const char *bytes, size_t len)
 
 static void add_story(struct report *ret, const struct story *story)
 {
-	struct flow flow;
-
-	flow_init(&flow, &story->policy);
 	ret->runs++;
+	reached_add_story(&ret->reached, story);
 	for (int64_t i = 0; i < story->count; i++) {
 		const struct story_event *told = &story->events[i];
 		char *text = json_dumps(told->row, JSON_COMPACT | JSON_SORT_KEYS);
@@ -34,11 +34,6 @@ static void add_story(struct report *ret, const struct story *story)
 		ret->digest = mix(ret->digest, (const char *)&told->at_ns, sizeof told->at_ns);
 		free(text);
 		ret->events++;
-		ret->kinds[told->event.kind]++;
-		flow_apply(&flow, &told->event);
-		ret->states[flow.state][flow.attempt_state]++;
-		if (told->event.kind == EV_RUN_ENDED && told->event.exit_code < 128)
-			ret->exits[told->event.exit_code]++;
 	}
 }
 
@@ -58,7 +53,7 @@ void report_make(struct report *ret)
 		ret->processes++;
 		ret->calls += process->calls;
 	}
-	memcpy(ret->faults, playing->faults, sizeof ret->faults);
+	reached_add_faults(&ret->reached);
 }
 
 void report_print_short(const struct report *report)
@@ -90,21 +85,31 @@ void reports_add(struct reports *reports, const struct report *report)
 	sum->calls += report->calls;
 	sum->drivers += report->drivers;
 	sum->seconds += report->seconds;
-	for (int i = 0; i < EV_COUNT; i++)
-		sum->kinds[i] += report->kinds[i];
-	for (int i = 0; i < FLOW_STATE_COUNT; i++)
-		for (int k = 0; k < ATTEMPT_STATE_COUNT; k++)
-			sum->states[i][k] += report->states[i][k];
-	for (int i = 0; i < CALL_COUNT; i++)
-		sum->faults[i] += report->faults[i];
-	for (int i = 0; i < 128; i++)
-		sum->exits[i] += report->exits[i];
+	reached_add(&sum->reached, &report->reached);
 }
 
-static void print_counts(const struct reports *reports)
+/* What many schedules have to be: of 60 events, half of them on several nodes, half on far state, a
+ * tenth without faults. */
+static bool print_shares(const struct reports *reports)
 {
+	uint64_t apart = reports->nodes[2] + reports->nodes[3] + reports->nodes[4];
+	bool enough = reports->long_ones >= REACH_FROM && 2 * apart >= reports->schedules &&
+		      2 * reports->far_state >= reports->schedules &&
+		      10 * reports->calm >= reports->schedules;
+
+	if (!enough)
+		printf("too few are long, on several nodes, on far state or calm\n");
+	return enough;
+}
+
+/* False if something was not reached that had to be. */
+static bool print_counts(const struct reports *reports)
+{
+	bool many = reports->schedules >= REACH_FROM, reached;
+
 	const struct report *sum = &reports->sum;
 
+	reached = reached_print(&sum->reached, many);
 	printf("schedules %" PRIu64 ", of 60 events or more %" PRIu64 ", calm %" PRIu64
 	       ", on far state %" PRIu64 ", in the cloud %" PRIu64 "\n",
 	       reports->schedules, reports->long_ones, reports->calm, reports->far_state,
@@ -114,28 +119,15 @@ static void print_counts(const struct reports *reports)
 	printf("events %" PRIu64 ", processes %" PRIu64 ", calls %" PRIu64 ", drivers %" PRIu64
 	       ", virtual seconds %" PRId64 "\n",
 	       sum->events, sum->processes, sum->calls, sum->drivers, sum->seconds);
-	for (int i = 0; i < EV_COUNT; i++)
-		printf("event %-20s %" PRIu64 "\n", event_rows[i].name, sum->kinds[i]);
-	for (int i = 0; i < FLOW_STATE_COUNT; i++)
-		for (int k = 0; k < ATTEMPT_STATE_COUNT; k++)
-			if (sum->states[i][k] > 0)
-				printf("state %s/%s %" PRIu64 "\n", flow_state_names[i],
-				       attempt_state_names[k], sum->states[i][k]);
-	for (int i = 0; i < 128; i++)
-		if (sum->exits[i] > 0)
-			printf("exit %d %" PRIu64 "\n", i, sum->exits[i]);
-	for (int i = 0; i < CALL_COUNT; i++)
-		if (sum->faults[i] > 0)
-			printf("fault %-20s %" PRIu64 "\n", call_rows[i].name, sum->faults[i]);
 	printf("digest %016" PRIx64 "\n", reports->digest);
+	return (!many || print_shares(reports)) && reached;
 }
 
 bool reports_print(const struct reports *reports, const char *program, uint64_t seed, bool counts)
 {
 	const struct report *first = &reports->first_broken;
+	bool reached = !counts || print_counts(reports);
 
-	if (counts)
-		print_counts(reports);
 	if (reports->broken_count > 0) {
 		printf("rule %s is broken in schedule %" PRIu64 " of seed %" PRIu64 ": %s\n",
 		       first->died ? "-" : first->broken, first->number, seed,
@@ -145,5 +137,5 @@ bool reports_print(const struct reports *reports, const char *program, uint64_t 
 			       program, seed, first->number);
 	}
 	printf("violations %" PRIu64 "\n", reports->broken_count);
-	return reports->broken_count == 0;
+	return reports->broken_count == 0 && reached;
 }

@@ -10,6 +10,7 @@
 #include "tests/world/call.h"
 #include "tests/world/faults.h"
 #include "tests/world/play.h"
+#include "tests/world/reached.h"
 
 /* Of one schedule; it passes through a pipe, so it has no pointers. */
 struct report {
@@ -19,13 +20,13 @@ struct report {
 	bool died; /* the simulator itself crashed, or a sanitizer spoke */
 	struct setting setting;
 	uint64_t events, runs, processes, calls, drivers;
-	uint64_t kinds[EV_COUNT];
-	uint64_t states[FLOW_STATE_COUNT][ATTEMPT_STATE_COUNT];
-	uint64_t faults[CALL_COUNT]; /* calls that were made to fail */
-	uint64_t exits[128];         /* run.ended by exit code */
-	int64_t seconds;             /* virtual */
-	uint64_t digest;             /* of every event */
-	uint64_t fault_count;        /* of a schedule that is shrunk: its faults, as a script */
+	struct reached reached;
+	int64_t seconds; /* virtual */
+	uint64_t digest; /* of every event */
+	int64_t calm_from_ns;
+	/* Of a schedule that is shrunk: its habits and faults, as lines of a script. */
+	char habits[64];
+	uint64_t fault_count;
 	char script[FAULTS_MAX][160];
 };
 
@@ -42,7 +43,8 @@ void report_make(struct report *ret);
 void report_print_short(const struct report *report);
 /* In the order of their numbers. */
 void reports_add(struct reports *reports, const struct report *report);
-/* Prints all; false if a rule was broken. `program`, `seed`: for the command that replays. */
+/* Prints all; false if a rule was broken, or something was not reached. `program`, `seed`: for the
+ * command that replays. */
 bool reports_print(const struct reports *reports, const char *program, uint64_t seed, bool counts);
 
 #endif

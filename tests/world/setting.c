@@ -13,24 +13,13 @@
 #include "tests/world/tree.h"
 #include "tests/world/tree_internal.h"
 
-#define BIN      "/opt/stoker/"
-#define VENV     "/opt/venv/"
-#define PACKAGES VENV "lib/python3.11/site-packages/"
-#define JOB      "/srv/user/job/"
+#define BIN  "/opt/stoker/"
+#define VENV "/opt/venv/"
+#define JOB  "/srv/user/job/"
 
 static void put_text(struct machine *machine, const char *path, const char *text, mode_t mode)
 {
 	tree_put(machine, path, text, strlen(text), mode);
-}
-
-static void put_package(struct machine *machine, const char *folder, const char *name,
-			const char *version)
-{
-	AUTO(auto_free) char *path = mem_format(PACKAGES "%s.dist-info/METADATA", folder);
-	AUTO(auto_free)
-	char *text = mem_format("Metadata-Version: 2.1\nName: %s\nVersion: %s\n", name, version);
-
-	put_text(machine, path, text, 0644);
 }
 
 /* A machine with stoker and a Python that has the compiler. */
@@ -42,9 +31,9 @@ static void install(struct machine *machine)
 	put_text(machine, VENV "bin/python", "\177ELF world python\n", 0755);
 	put_text(machine, VENV "bin/neuron_parallel_compile",
 		 "\177ELF world neuron_parallel_compile\n", 0755);
+	put_text(machine, VENV "bin/straggler", "\177ELF world straggler\n", 0755);
 	put_text(machine, VENV "pyvenv.cfg", "home = /usr/bin\nversion = 3.11.2\n", 0644);
-	put_package(machine, "torch_neuronx-2.1.0", "torch-neuronx", "2.1.0");
-	put_package(machine, "neuronx_cc-2.14.0", "neuronx-cc", "2.14.0");
+	programs_install_compiler(machine, 0);
 	tree_mkdirs(machine, "/var/tmp");
 	tree_mkdirs(machine, "/srv/user/.local/state");
 }
@@ -81,6 +70,8 @@ static void add_limit(struct sb *spec, const char *name, int64_t seconds)
 		sb_addf(spec, "  %s: %llds\n", name, (long long)seconds);
 }
 
+static const char *const on_exceed[] = { NULL, "warn", "stop", "recompile" };
+
 static void write_spec(const struct schedule *schedule)
 {
 	const struct setting *s = &schedule->setting;
@@ -99,6 +90,11 @@ static void write_spec(const struct schedule *schedule)
 		"  overrides: {hyperparameters: {max_steps: 2}}\n",
 		workspace);
 	add_limit(&spec, "timeout", s->compile_timeout_s);
+	if (s->on_exceed > 0)
+		sb_addf(&spec, "  jit_budget: {graphs: 0, on_exceed: %s}\n",
+			on_exceed[s->on_exceed]);
+	if (s->trains_on_incomplete)
+		sb_adds(&spec, "  on_incomplete: train\n");
 	sb_addf(&spec, "resources: {nodes: %d}\n", s->nodes);
 	sb_adds(&spec, "metrics:\n"
 		       "  - {name: step, regex: \"^step: ([0-9]+)\"}\n"
@@ -123,24 +119,27 @@ static void draw(struct schedule *schedule)
 {
 	struct setting *s = &schedule->setting;
 
-	s->nodes = chance_one_in(2) ? 1 : 2 + (int)chance_below(3);
+	s->nodes = chance_below(16) < 7 ? 1 : 2 + (int)chance_below(3);
 	s->calm = schedule->number % 10 == 0;
-	s->state = chance_one_in(2) ? STATE_FOLDER : chance_one_in(2) ? STATE_SHARE : STATE_BUCKET;
+	s->state = chance_below(16) < 7 ? STATE_FOLDER
+		   : chance_one_in(2)   ? STATE_SHARE
+					: STATE_BUCKET;
 	if (s->state == STATE_FOLDER && schedule->number % 2 == 1)
 		s->state = STATE_SQLITE;
-	s->cloud = s->state == STATE_BUCKET && chance_one_in(2);
+	s->cloud = s->state == STATE_BUCKET && !chance_one_in(3);
 	s->far_workspace = s->cloud || (s->state == STATE_BUCKET) || chance_one_in(6);
+	s->neighbour = chance_one_in(6);
 	s->two_hosts = s->state >= STATE_SHARE && chance_one_in(2);
 	/* Times are short, in relation to each other as in real jobs: a driver asks ten times a
 	 * second whatever happens, and what nothing happens in costs the most. */
 	s->steps = 10 + chance_below(25);
-	s->step_ns = chance_one_in(20) ? (500 + chance_below(2500)) * WORLD_MS
-				       : (20 + chance_below(200)) * WORLD_MS;
+	s->step_ns = chance_one_in(5) ? (500 + chance_below(2500)) * WORLD_MS
+				      : (20 + chance_below(200)) * WORLD_MS;
 	s->compile_ns = chance_one_in(20) ? 4 * WORLD_S : (50 + chance_below(450)) * WORLD_MS;
 	s->saves_every = 1 + chance_below(4);
 	s->stall_s = chance_one_in(100) ? 0 : 20 + chance_below(30);
 	s->compile_timeout_s = chance_one_in(200) ? 0 : 20 + chance_below(40);
-	s->deadline_s = chance_one_in(5) ? 10 + chance_below(100) : 0;
+	s->deadline_s = chance_one_in(3) ? 5 + chance_below(60) : 0;
 	s->start_s = 120;
 	s->unreachable_s = 60 + chance_below(240);
 	s->queue_s = chance_one_in(4) ? 60 + chance_below(240) : 0;
@@ -148,6 +147,8 @@ static void draw(struct schedule *schedule)
 	s->backoff_max_s = 5 + chance_below(30);
 	s->grace_s = 2 + chance_below(20);
 	s->checkpoint_grace_s = 5 + chance_below(25);
+	s->on_exceed = chance_one_in(2) ? 0 : 1 + (int)chance_below(STK_LENGTH(on_exceed) - 1);
+	s->trains_on_incomplete = chance_one_in(10);
 	if (s->calm)
 		s->deadline_s = s->queue_s = 0;
 }
@@ -186,9 +187,12 @@ static const struct scenario {
 	    .stall_s = 600 } },
 };
 
-const char *setting_scenario_name(size_t index)
+const char *setting_find_scenario(const char *name)
 {
-	return index < STK_LENGTH(scenarios) ? scenarios[index].name : NULL;
+	for (size_t i = 0; i < STK_LENGTH(scenarios); i++)
+		if (strcmp(scenarios[i].name, name) == 0)
+			return scenarios[i].name;
+	return NULL;
 }
 
 static void set_scenario(struct schedule *schedule)
@@ -217,7 +221,7 @@ void setting_make(struct schedule *schedule)
 	sqlite_reset();
 	if (schedule->scenario)
 		set_scenario(schedule);
-	else
+	else if (!schedule->has_setting)
 		draw(schedule);
 	schedule_name_run(schedule);
 	schedule->hosts[0] = machine_new("head-0", WORLD_EPOCH_MS * WORLD_MS);
@@ -238,7 +242,41 @@ void setting_make(struct schedule *schedule)
 	cloud_reset("s3://bucket/work", schedule->hosts[0]);
 }
 
-bool setting_cache_whole(void)
+void setting_print(const struct setting *setting, char *ret, size_t size)
+{
+	size_t len = (size_t)snprintf(ret, size, "setting");
+
+#define FIELD(name)                                                                                \
+	if (len < size)                                                                            \
+		len += (size_t)snprintf(ret + len, size - len, " " #name "=%lld",                  \
+					(long long)setting->name);
+	SETTING_FIELDS(FIELD)
+#undef FIELD
+}
+
+bool setting_parse(const char *line, struct setting *ret)
+{
+	char copy[512], *rest = NULL;
+
+	if (strncmp(line, "setting ", strlen("setting ")) != 0)
+		return false;
+	snprintf(copy, sizeof copy, "%s", line + strlen("setting "));
+	for (char *word = strtok_r(copy, " \n", &rest); word; word = strtok_r(NULL, " \n", &rest)) {
+		char *value = strchr(word, '=');
+
+		if (!value)
+			return false;
+		*value++ = '\0';
+#define FIELD(name)                                                                                \
+	if (strcmp(word, #name) == 0)                                                              \
+		ret->name = (__typeof__(ret->name))strtoll(value, NULL, 10);
+		SETTING_FIELDS(FIELD)
+#undef FIELD
+	}
+	return true;
+}
+
+static bool is_whole_for(const struct compiler *compiler)
 {
 	const struct setting *s = &playing->setting;
 
@@ -247,19 +285,28 @@ bool setting_cache_whole(void)
 		AUTO(auto_free) char *path = NULL;
 
 		programs_graph_name(module, graph, false);
-		path = mem_format("%scache/" PROGRAMS_PLACE "/%s/model.done",
-				  s->far_workspace ? "work/" : "", module);
+		path = mem_format("%scache/%s/%s/model.done", s->far_workspace ? "work/" : "",
+				  compiler->place, module);
 		if (s->far_workspace ? !bucket_get("bucket", path, NULL) : !is_file_there(s, path))
 			return false;
 	}
 	return true;
 }
 
-struct process *operator_start(struct schedule *schedule, int host, const char *command)
+bool setting_cache_whole(void)
+{
+	for (int compiler = 0; compiler < COMPILERS; compiler++)
+		if (is_whole_for(&compilers[compiler]))
+			return true;
+	return false;
+}
+
+struct process *operator_start(struct schedule *schedule, int host, const char *command,
+			       const char *run)
 {
 	AUTO(auto_free) char *state = mem_format("STOKER_STATE=%s", state_of(&schedule->setting));
 	bool runs = strcmp(command, "run") == 0;
-	char *argv[] = { (char *)"stoker", (char *)command, schedule->run,
+	char *argv[] = { (char *)"stoker", (char *)command, (char *)run,
 			 runs ? (char *)(JOB "job.yaml") : NULL, NULL };
 	char *envp[] = { state,
 			 (char *)"HOME=/srv/user",

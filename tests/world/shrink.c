@@ -1,5 +1,7 @@
 /* Fewer faults: see shrink.h. A script is text: a line "schedule SEED NUMBER RULE", then a fault a
- * line (fault_print()); "#" begins a comment. */
+ * line (fault_print()). The setting, the
+ * habits and the time from which on all is calm are those of the schedule unless lines say
+ * otherwise; "#" begins a comment. */
 #include "tests/world/shrink.h"
 
 #include <inttypes.h>
@@ -8,6 +10,7 @@
 #include <string.h>
 
 #include "tests/world/faults.h"
+#include "tests/world/habits.h"
 #include "tests/world/host.h"
 #include "tests/world/play.h"
 #include "tests/world/report.h"
@@ -28,6 +31,8 @@ static void play_without(const void *arg, uint64_t number, struct report *ret)
 	(void)number;
 	schedule_play(&schedule);
 	report_make(ret);
+	ret->calm_from_ns = schedule.calm_from_ns;
+	habits_print(ret->habits, sizeof ret->habits);
 	ret->fault_count = (uint64_t)fault_count;
 	for (int i = 0; i < fault_count; i++)
 		fault_print(&faults[i], ret->script[i], sizeof ret->script[i]);
@@ -46,6 +51,7 @@ int shrink(uint64_t seed, uint64_t number)
 {
 	struct without without = { .seed = seed, .number = number };
 	const struct report *report = try(&without);
+	char setting[512];
 	int count = (int)report->fault_count;
 	char rule[8];
 
@@ -60,8 +66,10 @@ int shrink(uint64_t seed, uint64_t number)
 			without.out[i] = false;
 	}
 	report = try(&without);
-	printf("# rule %s: %s\nschedule %" PRIu64 " %" PRIu64 " %s\n", rule, report->why, seed,
-	       number, rule);
+	setting_print(&report->setting, setting, sizeof setting);
+	printf("# rule %s: %s\nschedule %" PRIu64 " %" PRIu64 " %s\n%s\n%s\ncalm %" PRId64 "\n",
+	       rule, report->why, seed, number, rule, setting, report->habits,
+	       report->calm_from_ns);
 	for (int i = 0; i < count; i++)
 		if (!without.out[i])
 			printf("%s\n", report->script[i]);
@@ -70,19 +78,27 @@ int shrink(uint64_t seed, uint64_t number)
 
 FILE *__real_fopen(const char *path, const char *mode);
 
-void script_load(const char *path, uint64_t *ret_seed, uint64_t *ret_number)
+void script_load(const char *path, struct schedule *ret)
 {
 	FILE *file = __real_fopen(path, "r");
-	char line[256];
+	char line[512], scenario[32];
 	bool begun = false;
 
 	fault_count = 0;
 	while (file && fgets(line, sizeof line, file)) {
 		if (line[0] == '#' || line[0] == '\n')
 			continue;
-		if (!begun &&
-		    sscanf(line, "schedule %" SCNu64 " %" SCNu64, ret_seed, ret_number) == 2) {
+		if (!begun && sscanf(line, "scenario %31s", scenario) == 1 &&
+		    setting_find_scenario(scenario)) {
+			ret->scenario = setting_find_scenario(scenario);
+		} else if (!begun && sscanf(line, "schedule %" SCNu64 " %" SCNu64, &ret->seed,
+					    &ret->number) == 2) {
 			begun = true;
+		} else if (begun && setting_parse(line, &ret->setting)) {
+			ret->has_setting = true;
+		} else if (begun && (habits_parse(line) ||
+				     sscanf(line, "calm %" SCNd64, &ret->calm_from_ns) == 1)) {
+			continue;
 		} else if (begun && fault_count < FAULTS_MAX &&
 			   fault_parse(line, &faults[fault_count])) {
 			fault_count++;

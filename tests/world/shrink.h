@@ -8,8 +8,10 @@
  * out, and prints the script of what is left. Returns an exit status. */
 int shrink(uint64_t seed, uint64_t number);
 
-/* Reads the faults of a script into `faults`, and the seed and number of its schedule. Exits with a
- * message if it is none. */
-void script_load(const char *path, uint64_t *ret_seed, uint64_t *ret_number);
+struct schedule;
+
+/* Reads the faults of a script into `faults`, and the seed and number of its schedule, and its
+ * scenario if it names one. Exits with a message if it is none. */
+void script_load(const char *path, struct schedule *ret);
 
 #endif

@@ -138,7 +138,7 @@ int __wrap_journal_append(struct journal *journal, const char *run, const struct
 
 	if (appended > 0)
 		tell(run, journal_appended(journal), self, made_ns);
-	seen_journal(self, appended >= 0);
+	seen_journal(self, appended >= 0 ? JOURNAL_WAS_WRITTEN : JOURNAL_REFUSED);
 	return appended;
 }
 
@@ -173,7 +173,7 @@ int __wrap_journal_read(struct journal *journal, const char *run, int64_t from, 
 	if (result == 0 && !reading.cut && reading.seq < known && from <= known)
 		contradict(story, "event %lld was acknowledged and is not in the journal",
 			   (long long)known);
-	seen_journal(self, result == 0);
+	seen_journal(self, result == 0 ? JOURNAL_WAS_READ : JOURNAL_REFUSED);
 	return result;
 }
 
@@ -183,6 +183,6 @@ int __wrap_lease_keep(struct lease *lease, struct err **err)
 	int result = __real_lease_keep(lease, err);
 
 	if (result < 0)
-		seen_journal(self, false);
+		seen_journal(self, JOURNAL_REFUSED);
 	return result;
 }

@@ -7,6 +7,7 @@
 
 #include "jobs/base/mem.h"
 #include "tests/world/kernel.h"
+#include "tests/world/play.h"
 
 struct truth_command *truth_commands;
 struct truth_save *truth_saves;
@@ -40,6 +41,8 @@ struct truth_command *truth_command_new(enum truth_phase phase)
 	command->nodes = (int)number_variable("STOKER_NODES", 1);
 	command->began_ns = now_ns;
 	command->resumed_step = command->first_step = command->last_step = -1;
+	if (schedule_is_neighbour(command->run))
+		return command;
 	command->next = truth_commands;
 	truth_commands = command;
 	truth_changes++;
@@ -55,6 +58,8 @@ struct truth_save *truth_save_new(const struct truth_command *command, int64_t s
 	save->step = step;
 	snprintf(save->path, sizeof save->path, "%s", path);
 	save->began_ns = now_ns;
+	if (schedule_is_neighbour(command->run))
+		return save;
 	save->next = truth_saves;
 	truth_saves = save;
 	truth_changes++;
