@@ -23,12 +23,17 @@ REFUSES = (4, 75)
 DIRECTLY = "stopping the job directly"
 
 
-def check_refusal(run, driver):
-    """It has said once what was wrong, and ended as the table of exit codes has it."""
+# Cures that would not cure it.
+WRONG_CURES = {"ENOSPC": (), "EIO": ("free space", "writable"), "EMFILE": ("free space", "writable")}
+
+
+def check_refusal(run, driver, error):
+    """It has said once what was wrong and what cures it, and ended as the table of exit codes has it."""
     assert driver.process.returncode in REFUSES, run.story()
     told = re.findall(r"^(?:stoker: )?error: ", driver.err(), re.MULTILINE)
     left = [row for row in driver.rows() if row["event"] == "driver.left"]
     assert len(told) == 1 or (left and not told), f"{len(told)} errors\n{run.story()}"
+    assert not [cure for cure in WRONG_CURES[error] if cure in driver.err()], run.story()
     return True
 
 
@@ -45,7 +50,7 @@ def fail(story, by, codes):
         if code == 0 and DIRECTLY not in driver.err():
             stories.check_said(run, said, story.check(run, driver))
         else:
-            assert code == 0 or check_refusal(run, driver)
+            assert code == 0 or check_refusal(run, driver, error)
             stories.check_said(run, said, story.check(run, story.recover(run)))
         return trace.exists() and (by.HOW != inject.HOW or "INJECTED" in trace.read_text())
 

@@ -25,17 +25,40 @@ static int errno_of(sqlite3 *db, int code)
 	}
 }
 
+/* What cures a file that cannot be read, written or opened. */
+static const char *io_hint(int os_errno)
+{
+	switch (os_errno) {
+	case ENOSPC:
+	case EDQUOT:
+		return "free space on that file system, then run the command again; "
+		       "journalled events are not lost";
+	case EMFILE:
+	case ENFILE:
+		return "close programs or raise the limit of open files ('ulimit -n'), then run "
+		       "the command again";
+	case EACCES:
+	case EPERM:
+	case EROFS:
+		return "make the folder writable, or choose another with --state";
+	default:
+		return "see to that disk or its server (the kernel's log tells), then run the "
+		       "command again; journalled events are not lost";
+	}
+}
+
 int journal_sqlite_fail(struct err **err, struct sqlite_store *store, const char *doing)
 {
 	int code = store->db ? sqlite3_extended_errcode(store->db) : SQLITE_NOMEM;
 	const char *why = store->db ? sqlite3_errmsg(store->db) : "out of memory";
 	bool busy = (code & 0xff) == SQLITE_BUSY;
+	int os_errno = store->db ? errno_of(store->db, code) : 0;
 
 	store->sick = !busy && (code & 0xff) != SQLITE_FULL;
 	err_set(err, busy ? EXIT_UNREACHABLE : EXIT_REFUSED, "cannot %s '%s': %s", doing,
 		store->path, why);
-	if (store->db && !busy)
-		(*err)->os_errno = errno_of(store->db, code);
+	if (!busy)
+		(*err)->os_errno = os_errno;
 	switch (code & 0xff) {
 	case SQLITE_BUSY:
 		return err_hint(
@@ -44,13 +67,16 @@ int journal_sqlite_fail(struct err **err, struct sqlite_store *store, const char
 			"or end that process ('fuser' names it), then run the command again",
 			SQLITE_BUSY_WAIT_MS / 1000);
 	case SQLITE_FULL:
+		return err_hint(err, "%s", io_hint(ENOSPC));
 	case SQLITE_IOERR:
-		return err_hint(err, "free space on that file system, then run the command again; "
-				     "journalled events are not lost");
+		return err_hint(err, "%s", io_hint(os_errno));
 	case SQLITE_READONLY:
-	case SQLITE_CANTOPEN:
 	case SQLITE_PERM:
-		return err_hint(err, "make the folder writable, or choose another with --state");
+		return err_hint(err, "%s", io_hint(EACCES));
+	case SQLITE_CANTOPEN:
+		if (os_errno != EMFILE && os_errno != ENFILE)
+			os_errno = EACCES;
+		return err_hint(err, "%s", io_hint(os_errno));
 	case SQLITE_CORRUPT:
 	case SQLITE_NOTADB:
 		err_damage(err);
