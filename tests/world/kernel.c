@@ -1,4 +1,5 @@
 /* Machines and processes: see kernel.h. */
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -116,8 +117,11 @@ void machine_halt(struct machine *machine, bool power_lost)
 	machine->off = true;
 	machine->asleep_since_ns = WORLD_NEVER;
 	for (struct process *at = processes; at; at = at->next)
-		if (at->machine == machine && at->state != PROCESS_GONE)
+		if (at->machine == machine && at->state != PROCESS_GONE) {
+			if (at->state == PROCESS_ALIVE)
+				at->status = SIGKILL; /* not ended by itself */
 			process_vanish(at);
+		}
 	tree_halt(machine, power_lost);
 	world_stir();
 	process_leave();

@@ -66,6 +66,22 @@ static bool is_left_locked(const struct event *ev)
 	       strstr(ev->reason, ": locked for ");
 }
 
+/* A driver that is killed while it starts one agent after the other leaves a job without some of
+ * its nodes, of which no exit is known, and which can only be begun again. */
+static bool is_half_started(const struct story *story, int64_t at)
+{
+	const struct story_event *end = story_last(story, EV_ATTEMPT_ENDED, at + 1);
+	int64_t submitted;
+
+	if (playing->mishap != MISHAP_DRIVER_KILLED || !end ||
+	    story->events[at].event.kind != EV_RETRY_SCHEDULED || EVENT_HAS(&end->event, exit) ||
+	    end->event.node == 0)
+		return false;
+	submitted = story_find(story, EV_ATTEMPT_SUBMITTED, end->event.phase, end->event.attempt,
+			       at + 1);
+	return submitted == 0 || story->events[submitted - 1].writer != playing->struck;
+}
+
 void once_check(const struct story *story)
 {
 	const struct cost *cost = &costs[playing->mishap];
@@ -73,7 +89,7 @@ void once_check(const struct story *story)
 	for (int64_t s = rules_checked(); s < story->count; s++) {
 		const struct event *ev = &story->events[s].event;
 
-		if (costs_too_much(cost, ev))
+		if (costs_too_much(cost, ev) && !is_half_started(story, s))
 			rule_breaks(cost->rule, "%s after %s", event_rows[ev->kind].name,
 				    cost->words);
 		if (ev->kind == EV_RUN_ENDED && ev->exit_code != 0 &&

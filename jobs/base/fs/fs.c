@@ -139,24 +139,38 @@ bool fs_is_settled(const struct stat *st, struct utc at)
 bool fs_has_changed(int fd, const struct stat *before)
 {
 	struct stat now;
+	int failures = 0;
 
-	return fstat(fd, &now) < 0 || now.st_size != before->st_size ||
-	       now.st_mtim.tv_sec != before->st_mtim.tv_sec ||
+	while (fstat(fd, &now) < 0)
+		if (!err_try_again(&failures))
+			return true;
+	return now.st_size != before->st_size || now.st_mtim.tv_sec != before->st_mtim.tv_sec ||
 	       now.st_mtim.tv_nsec != before->st_mtim.tv_nsec;
+}
+
+/* A look that failed once says nothing. */
+static bool look_at(const char *path, struct stat *ret)
+{
+	int failures = 0;
+
+	while (stat(path, ret) < 0)
+		if (!err_try_again(&failures))
+			return false;
+	return true;
 }
 
 bool fs_exists(const char *path)
 {
 	struct stat st;
 
-	return stat(path, &st) == 0;
+	return look_at(path, &st);
 }
 
 bool fs_is_dir(const char *path)
 {
 	struct stat st;
 
-	return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+	return look_at(path, &st) && S_ISDIR(st.st_mode);
 }
 
 /* Append `part` to the normalised path in `out`: "." is dropped, ".." removes the last part. */
@@ -231,9 +245,13 @@ int fs_open_regular(const char *path, struct err **err)
 	/* Opening a pipe would wait for its other end. */
 	AUTO(auto_close) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	struct stat st;
+	int failures = 0;
 
-	if (fd < 0 || fstat(fd, &st) < 0)
+	if (fd < 0)
 		return fs_error(err, errno, "cannot read '%s'", path);
+	while (fstat(fd, &st) < 0)
+		if (!err_try_again(&failures))
+			return fs_error(err, errno, "cannot read '%s'", path);
 	if (S_ISDIR(st.st_mode))
 		return fs_error(err, EISDIR, "cannot read '%s'", path);
 	if (!S_ISREG(st.st_mode))

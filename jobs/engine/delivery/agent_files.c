@@ -139,6 +139,23 @@ static int fetch_all(struct store *store, const char *agent_key, const char *fol
 		agent_key);
 }
 
+/* Another process may have finished first: both copies are equal. */
+static int put_in_place(const char *fresh, const char *whole, struct err **err)
+{
+	int failures = 0;
+
+	while (rename(fresh, whole) < 0) {
+		int failed = errno;
+
+		if (fs_is_dir(whole))
+			return 0;
+		errno = failed;
+		if (!err_try_again(&failures))
+			return fs_error(err, failed, "cannot make '%s'", whole);
+	}
+	return 0;
+}
+
 int agent_fetch(struct store *store, const char *agent_key, const char *folder, struct err **err)
 {
 	AUTO(auto_free) char *whole = mem_copy(folder);
@@ -155,9 +172,8 @@ int agent_fetch(struct store *store, const char *agent_key, const char *folder, 
 	hash_random_hex(8, chance);
 	fresh = mem_format("%s.%s", whole, chance);
 	result = fetch_all(store, agent_key, fresh, err);
-	/* Another process may have finished first: both copies are equal. */
-	if (result == 0 && rename(fresh, whole) < 0 && !fs_is_dir(whole))
-		result = fs_error(err, errno, "cannot make '%s'", whole);
+	if (result == 0)
+		result = put_in_place(fresh, whole, err);
 	if (fs_is_dir(fresh))
 		(void)!fs_remove_tree(fresh, &ignored);
 	return result < 0 ? err_wrap(err, "cannot fetch the node agent") : 0;
