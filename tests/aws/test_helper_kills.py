@@ -5,7 +5,6 @@ is made again, nothing is uploaded for nothing, and the run ends as if nobody ha
 A run that is only watched tells the calls; of these `./test` takes a share, STOKER_TEST_KILLS=all each (tests/soak)."""
 
 import os
-from concurrent.futures import ThreadPoolExecutor
 
 import preload
 import pytest
@@ -13,6 +12,7 @@ import stories
 import wrapped
 
 SHARE = 6  # of each helper's calls are played
+MET = 0.55  # of them, at least: how often a helper writes, and when, differs from run to run
 HELPERS = {"uploader": ("stoker-upload", "train-1"), "prefetch": ("stoker-prefetch", "train-1"),
            "checkpointer": ("stoker-ckpt", "train-1")}
 
@@ -55,9 +55,5 @@ class Killed:
 def test_a_helper_that_is_killed_is_replaced(job, tmp_path, name):
     killed = Killed(job, tmp_path, *HELPERS[name])
     points = killed.watch()
-    every = 1 if "STOKER_TEST_KILLS" in os.environ else max(1, len(points) // SHARE)
-    with ThreadPoolExecutor(2) as pool:
-        met, failed = stories.count_of([pool.submit(killed.play, point) for point in points[::every]])
-    print(f"{name}: {len(points)} calls, killed at {met} of {len(points[::every])}")
-    assert not failed, "\n".join(failed[:5])
-    assert met > len(points[::every]) // 2
+    points = points[::1 if "STOKER_TEST_KILLS" in os.environ else max(1, len(points) // SHARE)]
+    stories.play_places(lambda number: killed.play(points[number]), len(points), 2, f"{name} killed", MET)

@@ -180,20 +180,11 @@ def sites(tmp_path_factory):
     sites.clear()
 
 
-def play_all(play, count, what):
-    begin = time.monotonic()
-    with ThreadPoolExecutor(AT_A_TIME) as pool:
-        met, failed = stories.count_of([pool.submit(play, number) for number in range(count)])
-    print(f"{what}: {count} calls, {met} of them met, in {time.monotonic() - begin:.0f} s")
-    assert not failed, f"{len(failed)} of {count}\n" + "\n".join(failed[:5])
-    assert met >= MET * count
-
-
 @pytest.mark.parametrize("name", STORIES)
 def test_whoever_is_killed_the_run_goes_on(sites, name):
     points = Points(sites, name)
     how = "strace" if points.by_strace else "a preloaded library"
-    play_all(points.play, len(points.points), f"{name} killed by {how}")
+    stories.play_places(points.play, len(points.points), AT_A_TIME, f"{name} killed by {how}", MET)
 
 
 @pytest.mark.parametrize("name", [name for name, story in STORIES.items() if story.is_agent])
@@ -201,4 +192,4 @@ def test_an_error_costs_an_attempt_at_most(sites, name):
     if why := inject.refused():
         pytest.skip(why)
     points = Points(sites, name)
-    play_all(points.fail, len(points.failures), f"{name} with an error")
+    stories.play_places(points.fail, len(points.failures), AT_A_TIME, f"{name} with an error", MET)

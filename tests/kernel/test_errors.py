@@ -7,7 +7,6 @@ STOKER_TEST_KILLS=all each (tests/soak)."""
 
 import os
 import re
-import time
 
 import crash
 import inject
@@ -62,12 +61,5 @@ def test_a_call_that_fails_once_loses_nothing(tmp_path, name):
     story, every = STORIES[name]
     story, by, codes = story(), stories.disturber(tmp_path), []
     points = stories.Points(tmp_path, story, by, failures=True, every=1 if EVERY else every)
-    begin = time.monotonic()
-    try:
-        met, failed = points.play_all(fail(story, by, codes))
-    finally:
-        points.clear()
-    print(f"{name}: {len(points.points)} errors, {met} of them met, {codes.count(0)} went by, "
-          f"by {by.HOW}, in {time.monotonic() - begin:.0f} s")
-    assert not failed, f"{len(failed)} of {len(points.points)}\n" + "\n".join(failed[:5])
-    assert met >= MET * len(points.points)
+    points.play_all(fail(story, by, codes), f"{name} with an error", MET)
+    print(f"{codes.count(0)} of them went by")

@@ -74,21 +74,20 @@ class Log:
         assert path.is_dir() or synced > self.last(CHANGED, path, before), f"{path} was written after it was synced"
 
 
-def watched(site, run, folder):
-    """The log of a run, from end to end."""
-    trace = folder / "trace"
-    prefix = ("strace", "-f", "-y", "-s", "300", "-e", f"trace={','.join(CALLS)}", "-o", str(trace))
-    driver = run.drive(prefix=prefix, env=inject.env())
-    assert driver.wait() == 0, run.story()
-    return Log(trace)
-
-
-def test_nothing_is_named_that_is_not_synced(site, tmp_path):
+@pytest.fixture
+def watched(site, tmp_path):
+    """A run and the log of its calls, from end to end."""
     if why := inject.refused():
         pytest.skip(why)
     site.also(TRAINER)
-    run = site.one("watched", "env.STEP_SECONDS=0.01")
-    log = watched(site, run, tmp_path)
+    run, trace = site.one("watched", "env.STEP_SECONDS=0.01"), tmp_path / "trace"
+    prefix = ("strace", "-f", "-y", "-s", "300", "-e", f"trace={','.join(CALLS)}", "-o", str(trace))
+    assert run.drive(prefix=prefix, env=inject.env()).wait() == 0, run.story()
+    return run, Log(trace)
+
+
+def test_nothing_is_named_that_is_not_synced(site, watched):
+    run, log = watched
     marks = log.named(r"checkpoint-\d+\.stoker\.json$")
     assert len(marks) >= 4, run.story()
     for number, name in marks:
@@ -103,12 +102,8 @@ def test_nothing_is_named_that_is_not_synced(site, tmp_path):
         log.check_synced(path, manifests[-1][0])
 
 
-def test_the_manifest_is_read_before_each_attempt_of_the_training(site, tmp_path):
-    if why := inject.refused():
-        pytest.skip(why)
-    site.also(TRAINER)
-    run = site.one("watched", "env.STEP_SECONDS=0.01")
-    log = watched(site, run, tmp_path)
+def test_the_manifest_is_read_before_each_attempt_of_the_training(watched):
+    run, log = watched
     intended = [row["seq"] for row in run.events("attempt.intended") if row["phase"] == "train"]
     assert len(intended) == 3, run.story()
     events = dict((int(Path(name).stem), number) for number, name in reversed(log.named(r"(?:^|/)\d{12}\.json$")))

@@ -61,7 +61,7 @@ static bool runs(const struct command_seen *command)
 	       fault_target_of(command->agent) == TARGET_AGENT;
 }
 
-/* Its agent is told to end it; the command itself is told to end. */
+/* The agent is told to end its command; the command itself is told to end. */
 static void on_signal(const struct process *to, int signo)
 {
 	if (signo != SIGTERM && signo != SIGINT && signo != SIGHUP && signo != SIGKILL)
@@ -141,7 +141,7 @@ static void on_second(const struct story *story)
 	}
 }
 
-/* What looks at the claim is the agent, or its uploader. */
+/* The agent looks at the claim, or its uploader does. */
 static void on_refusal(const struct refusal *refusal)
 {
 	for (size_t i = 0; i < command_count; i++)

@@ -41,7 +41,7 @@ static void on_engine(const struct story *story, const struct engine_word *word)
 
 static void on_journal(const struct process *who, enum journal_word word)
 {
-	/* That it can be read does not say that it can be written. */
+	/* A journal that can be read need not be one that can be written. */
 	if (who != seen_driver() || !who || word == JOURNAL_WAS_READ)
 		return;
 	if ((word == JOURNAL_REFUSED || said.journal_refuses) && who == said.since.who)

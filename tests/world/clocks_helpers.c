@@ -129,7 +129,7 @@ static void on_second(const struct story *story)
 	}
 }
 
-/* What an agent is told, or tells its command, is the end of the attempt. */
+/* A signal to an agent, or from it to its command, is the end of the attempt. */
 static void on_signal(const struct process *to, int signo)
 {
 	const struct process *agent = fault_target_of(to) == TARGET_AGENT     ? to

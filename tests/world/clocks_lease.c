@@ -23,7 +23,7 @@
 
 #define LEASE "lease.json"
 
-/* Who has looked at a clock so often since its lease was over knows it. */
+/* A driver that has looked at a clock so often since its lease was over knows it. */
 #define CALLS_TO_KNOW 100
 
 static struct {
@@ -48,7 +48,7 @@ static void reset(void)
 	had_count = 0;
 }
 
-/* Where the state is, as calls name it. */
+/* The place of the state, as calls name it. */
 static const char *const roots[STATE_KINDS] = {
 	[STATE_FOLDER] = "/srv/user/state",
 	[STATE_SHARE] = "/shared/state",
@@ -111,7 +111,7 @@ static void look_at_object(void)
 		had[had_count++].who = lease.holder;
 }
 
-/* Who has lost it, or let it run out, by the clock of its machine. */
+/* Drivers that have lost it, or let it run out, by the clock of their machine. */
 static void look(void)
 {
 	look_at_object();
@@ -137,8 +137,8 @@ static void on_second(const struct story *story)
 			    (double)stretch_ns(&lease.since) / 1e9);
 }
 
-/* It is tried again soon. A lease that cannot be written is refused at its folder, too, or under
- * the name that the file has first. */
+/* A refused renewal is tried again soon. A lease that cannot be written is refused at its folder,
+ * too, or under the name that the file has first. */
 static void on_refusal(const struct refusal *refusal)
 {
 	const char *root = roots[playing->setting.state];

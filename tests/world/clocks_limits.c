@@ -72,8 +72,8 @@ static void check_early(const struct story *story, const struct story_event *tol
 
 static void begin(enum run_limit limit, const struct story_event *told)
 {
-	/* Who wrote it may have been killed before anybody knew: then its own time is all there is.
-	 */
+	/* The writer may have been killed before anybody knew of the event: then its own time is
+	 * all there is. */
 	limits[limit].since_ns =
 		told->writer ? told->made_ns : (told->event.at.ms - WORLD_EPOCH_MS) * WORLD_MS;
 	limits[limit].by = told->writer;

@@ -23,7 +23,7 @@ struct engine_word {
 	enum engine_state state; /* DESCRIBE */
 };
 
-/* What became of a call of the journal. */
+/* The end of a call of the journal. */
 enum journal_word { JOURNAL_REFUSED, JOURNAL_WAS_READ, JOURNAL_WAS_WRITTEN };
 
 /* A call of a process that was refused. */
@@ -39,7 +39,7 @@ struct clock_rule {
 	void (*on_event)(const struct story *story, int64_t index);
 	void (*on_second)(const struct story *story);
 	void (*on_engine)(const struct story *story, const struct engine_word *word);
-	/* It is about to start or to stop a job. */
+	/* A process is about to start or to stop a job. */
 	void (*on_act)(const struct process *who, const char *what);
 	void (*on_refusal)(const struct refusal *refusal);
 	void (*on_journal)(const struct process *who, enum journal_word word);

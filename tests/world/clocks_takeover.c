@@ -51,7 +51,7 @@ static bool is_claim_again(const struct effect *own, const struct effect *theirs
 	       own->event.kind == EV_ATTEMPT_INTENDED;
 }
 
-/* What is to be submitted may have been submitted: it is looked for before all else. */
+/* An attempt that is to be submitted may have been: it is looked for before all else. */
 static bool is_looked_for(const struct flow *own, const struct effects *theirs)
 {
 	return own->attempt_state == ATTEMPT_INTENDED && theirs->count > 0 &&
@@ -92,7 +92,7 @@ static void check_wishes(const struct flow *own)
 	static struct flow theirs;
 	static struct effects wished, again;
 
-	/* Who leaves wishes nothing more. */
+	/* A driver that leaves wishes nothing more. */
 	if (own->state == FLOW_NEW || own->leaving)
 		return;
 	theirs = *own;

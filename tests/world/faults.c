@@ -300,14 +300,14 @@ static void happen(void *arg)
 
 /* ---- drawing them ---- */
 
-/* What a service is asked: these errors are its own. */
+/* True for a call that asks a service, by the errors that only a service gives. */
 static bool asks_service(enum call_id id)
 {
 	return call_rows[id].errors[0] == EHOSTUNREACH;
 }
 
-/* Where state or jobs are far, half of the calls that fail ask a service: they are few, and what
- * they do is what matters. */
+/* Calls that ask a service are few, and matter most: half of those that fail, if state or jobs are
+ * far. */
 static enum call_id draw_call(void)
 {
 	bool far = (playing->setting.far_workspace || playing->setting.cloud) && chance_one_in(2);
@@ -445,7 +445,7 @@ void faults_draw(void)
 	}
 }
 
-/* It is on from now or its time on. None outlasts the calm. */
+/* Turns a fault on, from now or its time on. None outlasts the calm. */
 static void begin(struct fault *fault)
 {
 	int64_t calm_ns = playing->calm_from_ns;

@@ -73,7 +73,7 @@ extern int fault_count;
 void faults_draw(void);
 /* Hangs them, or those of a script, into the world. */
 void faults_begin(void);
-/* So many events have been written: what waits for one of them begins. */
+/* Tells that so many events have been written: faults that wait for one of them begin. */
 void faults_on_events(int64_t events);
 /* True while a disk is kept full. */
 bool faults_fill_disk(void);

@@ -226,7 +226,7 @@ void schedule_play(struct schedule *schedule)
 	faults_draw();
 	if (playing->script)
 		script_load(playing->script, playing);
-	/* So a script plays as the schedule did of which it was made, whatever is drawn today. */
+	/* A script plays as the schedule did of which it was made, whatever is drawn today. */
 	chance_seed(playing->seed, ~playing->number);
 	faults_begin();
 	if (playing->at_places)

@@ -53,7 +53,7 @@ struct setting {
 /* Runs follow one another until so many events have been written. */
 #define EVENTS_WANTED 60
 
-/* Its fields in the order of a script. */
+/* The fields of a setting, in the order of a script. */
 /* clang-format off */
 #define SETTING_FIELDS(F)                                                                          \
 	F(nodes) F(cloud) F(state) F(far_workspace) F(two_hosts) F(calm) F(neighbour) F(steps)     \

@@ -175,7 +175,7 @@ void programs_install_compiler(struct machine *machine, int compiler)
 	put_package(machine, "neuronx_cc", "neuronx-cc", compilers[compiler].version);
 }
 
-/* Where the compiler of the running process's machine keeps its graphs. */
+/* The folder in which the compiler of the running process's machine keeps its graphs. */
 static const char *place(void)
 {
 	for (int compiler = 1; compiler < COMPILERS; compiler++) {
@@ -372,7 +372,8 @@ static bool save_into(const struct job *job, const char *folder)
 	       write_file(folder, "meta.json", meta, strlen(meta));
 }
 
-/* What a save comes to in truth: a call that was reported as failed may have been carried out. */
+/* True if all of a save is on the disk: a call that was reported as failed may have been carried
+ * out. */
 static bool is_saved(const struct job *job, const char *folder)
 {
 	AUTO(auto_free) char *wanted = meta_text(job);

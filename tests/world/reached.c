@@ -1,4 +1,4 @@
-/* What schedules have reached: see reached.h. */
+/* Counts of what schedules have reached: see reached.h. */
 #include "tests/world/reached.h"
 
 #include <errno.h>
@@ -26,7 +26,7 @@ static const char *const effect_names[EFFECT_KIND_COUNT] = {
 	[EFFECT_SETTLE] = "settle what a damaged journal has lost",
 };
 
-/* What cannot be reached in this world, and why. */
+/* Names that cannot be reached in this world, and why. */
 static const struct unreached {
 	const char *what, *why;
 } unreached[] = {

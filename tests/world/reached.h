@@ -1,5 +1,5 @@
 /*
- * What schedules have reached, as counts: states and transitions of the flow, events, effects,
+ * Counts of what schedules have reached: states and transitions of the flow, events, effects,
  * limits, bins of the ledger, ends, faults and errors. What a large number of schedules never
  * reaches is a failure, unless unreached.def says why it cannot be reached here.
  */

@@ -88,7 +88,7 @@ void reports_add(struct reports *reports, const struct report *report)
 	reached_add(&sum->reached, &report->reached);
 }
 
-/* What many schedules have to be: of 60 events, half of them on several nodes, half on far state, a
+/* Many schedules have to be of 60 events, half of them on several nodes, half on far state, a
  * tenth without faults. */
 static bool print_shares(const struct reports *reports)
 {

@@ -25,7 +25,7 @@ static int errno_of(sqlite3 *db, int code)
 	}
 }
 
-/* What cures a file that cannot be read, written or opened. */
+/* The cure of a file that cannot be read, written or opened. */
 static const char *io_hint(int os_errno)
 {
 	switch (os_errno) {

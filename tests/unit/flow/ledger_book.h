@@ -107,12 +107,17 @@ static inline struct event claimed_since(int64_t attempt, int64_t since)
 	return ev;
 }
 
-/* A run whose cache is warm, all in its first moment: nothing is submitted yet. */
-static inline void intend_training(struct book *b)
+static inline void begin_run(struct book *b)
 {
 	memset(b, 0, sizeof *b);
 	add(b, 1000, created());
 	add(b, 1000, took_over(1));
+}
+
+/* A run whose cache is warm, all in its first moment: nothing is submitted yet. */
+static inline void intend_training(struct book *b)
+{
+	begin_run(b);
 	add(b, 1000, checked(CACHE_WARM));
 	add(b, 1000, intended(PHASE_TRAIN, 1, -1));
 }
@@ -120,9 +125,7 @@ static inline void intend_training(struct book *b)
 /* Created at 1000, its training attempt 1 running since 2000, steps from 3000 on. */
 static inline void begin_training(struct book *b)
 {
-	memset(b, 0, sizeof *b);
-	add(b, 1000, created());
-	add(b, 1000, took_over(1));
+	begin_run(b);
 	add(b, 1100, checked(CACHE_WARM));
 	add(b, 1100, intended(PHASE_TRAIN, 1, -1));
 	add(b, 1200, about(EV_ATTEMPT_SUBMITTED, PHASE_TRAIN, 1));
@@ -149,14 +152,7 @@ static inline struct event compiling(int64_t attempt)
 	return ev;
 }
 
-static inline void begin_run(struct book *b)
-{
-	memset(b, 0, sizeof *b);
-	add(b, 1000, created());
-	add(b, 1000, took_over(1));
-}
-
-/* Its precompile attempt 1 runs since 2000. */
+/* The precompile attempt 1 runs since 2000. */
 static inline void begin_precompile(struct book *b)
 {
 	begin_run(b);
@@ -166,7 +162,7 @@ static inline void begin_precompile(struct book *b)
 	add(b, 2000, about(EV_ATTEMPT_STARTED, PHASE_PRECOMPILE, 1));
 }
 
-/* Its training attempt 1 began its command at 1000, and has shown no step. */
+/* The training attempt 1 began its command at 1000, and has shown no step. */
 static inline void begin_silent(struct book *b)
 {
 	begin_run(b);

@@ -1,6 +1,6 @@
 /*
- * What a driver is asked to do, in full: the fields of an order, the words of a record, and orders
- * that must not be given at all. A driver does them without a question.
+ * The effects that a driver is asked for, in full: the fields of an order, the words of a record,
+ * and orders that must not be given at all. A driver does them without a question.
  */
 #include "tests/unit/flow/story.h"
 
@@ -300,7 +300,7 @@ static void a_cache_that_never_became_complete_ends_the_run_with_or_without_a_wo
 	}
 }
 
-/* Who asks the exit status learns whether it was the run or the account. */
+/* The exit status tells whether it was the run or the account. */
 static void a_refusal_is_no_failure_of_the_run(void **state)
 {
 	struct story s;

@@ -182,7 +182,7 @@ static void a_quota_that_becomes_free_is_waited_for(void **state)
 	assert_int_equal(classify_quota("4", "0", "2").class, CLASS_QUOTA_PERMISSION);
 	assert_int_equal(classify_reason("ResourceLimitExceeded: no", NULL).class,
 			 CLASS_QUOTA_PERMISSION);
-	/* Where a figure is missing, nothing is known. */
+	/* A missing figure says nothing. */
 	assert_int_equal(classify_quota("8", "8", "0").class, CLASS_CAPACITY);
 	assert_int_equal(classify_quota("8", "8", "8").class, CLASS_CAPACITY);
 	assert_int_equal(classify_quota("x", "8", "0").class, CLASS_QUOTA_PERMISSION);

@@ -1,5 +1,5 @@
 /*
- * Who is believed, where several speak: nodes, the agent, the engine, an exit status, the kernel.
+ * Several speak, and one is believed: nodes, the agent, the engine, an exit status, the kernel.
  * And what is told to the user then: the quotation, and a cure with the words of this failure.
  */
 #include "tests/unit/flow/classify.h"
@@ -76,7 +76,7 @@ static void a_cure_names_the_users_own_setting(void **state)
 	e.booleans = "a, b";
 	for (size_t i = 0; i < COUNT(rows); i++)
 		assert_string_equal(classify(e, rows[i].log).hint, rows[i].hint);
-	/* Where the spec has none, or its names are not known */
+	/* No boolean in the spec, or none whose name is known */
 	e.booleans = "";
 	assert_memory_equal(classify(e, rows[COUNT(rows) - 1].log).hint, "an argument: the", 16);
 	e.booleans = NULL;
@@ -232,7 +232,7 @@ static void an_end_says_what_to_do(void **state)
 	(void)state;
 	for (size_t i = 0; i < COUNT(rows); i++)
 		assert_string_equal(classify(exited(rows[i].exit), "x").hint, rows[i].hint);
-	/* What the log speaks of is worth more than nothing. */
+	/* A word of the log is worth more than nothing. */
 	assert_non_null(strstr(classify(exited(137), "the job is preempted.\n").hint,
 			       "the engine reports none"));
 }
@@ -393,7 +393,8 @@ static void the_stronger_evidence_tells_whoever_was_first(void **state)
 	}
 }
 
-/* What a process survived that was then killed from outside is no cause, on its node alone. */
+/* A process that is killed from outside had survived what its log says: no cause, on its node
+ * alone. */
 static void a_kill_is_of_one_node(void **state)
 {
 	static const char raised[] = "Traceback (most recent call last):\n  x\nKeyError: 1";

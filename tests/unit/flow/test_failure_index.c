@@ -38,7 +38,7 @@ static int set_up(void **state)
 	return 0;
 }
 
-/* What the index is asked for, by a look at each row. */
+/* The answer of the index, by a look at each row. */
 static bool bears_slowly(struct failure_line line)
 {
 	struct failure_line ignored;
@@ -104,7 +104,7 @@ static void the_index_keeps_what_a_look_at_each_row_would_keep(void **state)
 		agree_in_many_forms(innocent[i].line, i % 8 == 0);
 }
 
-/* There is room for more rows, and none is too short to be searched for. */
+/* The index has room for more rows, and none is too short to be searched for. */
 static void each_row_of_the_log_is_in_the_index(void **state)
 {
 	const struct failure_row *row;

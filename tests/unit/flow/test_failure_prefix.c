@@ -252,7 +252,7 @@ static const struct {
 	{ "a # b # c", "a 7 b 0 c", false, NULL },
 };
 
-/* What stands in a row of the table is found, and what the wildcard stands for goes into the cure.
+/* The text of a row of the table is found, and the words behind its wildcard go into the cure.
  */
 static void a_pattern_matches_where_its_text_is(void **state)
 {

@@ -1,5 +1,5 @@
 /*
- * What is quoted of a failure, and who stands behind an end: the signal as a launcher tells it,
+ * The quotation of a failure, and who stands behind an end: the signal as a launcher tells it,
  * frames and chains, the log that is pointed at. A user sees this and not the log.
  */
 #include "tests/unit/flow/classify.h"
@@ -162,7 +162,7 @@ static struct failure_classification classify_said(struct failure_evidence e,
 	return v;
 }
 
-/* Where no cure is known, the log of the node that failed is pointed at. */
+/* A failure without a known cure points at the log of the node that failed. */
 static void the_log_of_the_failed_node_is_pointed_at(void **state)
 {
 	struct said nodes[] = { { 0, "show 0", "step 1" },

@@ -240,7 +240,7 @@ static void of_two_tracebacks_the_first_stands_unless_it_is_ignored(void **state
 	assert_string_equal(v.rule, "py-memory");
 }
 
-/* What follows from a lost peer is bound to it by the sentence between. */
+/* The sentence between binds a failure to the lost peer from which it follows. */
 static void a_chain_is_bound_by_its_sentence(void **state)
 {
 	static const char lost[] = TRACEBACK

@@ -142,7 +142,7 @@ static void a_number_that_says_what_failed_counts(void **state)
 	}
 }
 
-/* What stands behind the decisive bytes is chance: the last lines of a log. */
+/* The bytes behind the decisive ones are chance: the last lines of a log. */
 static void only_the_decisive_bytes_count(void **state)
 {
 	static const struct {

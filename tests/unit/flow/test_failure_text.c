@@ -116,7 +116,7 @@ static void a_full_text_ends_with_a_whole_character(void **state)
 		assert_int_equal(string.len, whole);
 		assert_memory_equal(room, text, whole);
 		assert_int_equal(room[whole], '\0');
-		/* What is full stays as it is. */
+		/* A full text stays as it is. */
 		failure_text_add(&string, "\xe2\x82\xac", string.len + 1 == size ? 3 : 0);
 		assert_int_equal(string.len, whole);
 	}

@@ -241,7 +241,7 @@ static const char *repeat(char *text, size_t len)
 	return text;
 }
 
-/* What does not fit is not kept in part: a URL without its end is another one. */
+/* A text that does not fit is not kept in part: a URL without its end is another one. */
 static void a_text_that_does_not_fit_is_not_taken(void **state)
 {
 	static char text[FLOW_URL_MAX + 2];

@@ -116,7 +116,7 @@ static void what_is_found_and_was_never_lost_leaves_no_gap(void **state)
 	assert_int_equal(bin(&b, BIN_STEPS), 2000);
 }
 
-/* Who is lost when the driver changes was lost before. */
+/* An attempt that is lost when the driver changes was lost before. */
 static void a_lost_attempt_stays_lost_over_a_takeover(void **state)
 {
 	struct book b;
@@ -175,7 +175,7 @@ static void precompile_is_precompile_while_somebody_sees_it(void **state)
 	/* Nobody saw it between. */
 	add(&b, 8000, end);
 	assert_int_equal(bin(&b, BIN_UNKNOWN), 5000);
-	/* Its graphs show that it went on; those of another attempt do not. */
+	/* The graphs of an attempt show that it went on; those of another attempt do not. */
 	b = plain;
 	add(&b, 5500, compiling(1));
 	add(&b, 8000, end);
@@ -235,7 +235,7 @@ static void news_of_a_training_are_no_news_of_a_precompile(void **state)
 	assert_int_equal(bin(&b, BIN_UNKNOWN), 4000);
 }
 
-/* What a precompile attempt leaves is looked at, also if some graphs failed to compile. */
+/* The cache of a precompile attempt is looked at, also if some graphs failed to compile. */
 static void after_an_attempt_comes_verification_a_pause_or_nothing(void **state)
 {
 	static const struct {
@@ -339,7 +339,7 @@ static void machines_come_then_the_image_then_the_setup(void **state)
 	assert_int_equal(held(&b), 1000);
 }
 
-/* They cost until they are given back, also behind the command's end. */
+/* Machines cost until they are given back, also behind the command's end. */
 static void machines_are_held_idle_until_they_are_given_back(void **state)
 {
 	struct event end = ended(PHASE_TRAIN, 1, CLASS_COMM);

@@ -1,7 +1,7 @@
 /*
- * What news of a training say about time, in the order in which they come: steps that only the
- * agent saw, saving and compiling that are told late, an end that was asked for, and what is no
- * news at all.
+ * News of a training, and the time that they tell of, in the order in which they come: steps that
+ * only the agent saw, saving and compiling that are told late, an end that was asked for, and what
+ * is no news at all.
  */
 #include "tests/unit/flow/ledger_book.h"
 
@@ -130,7 +130,7 @@ static struct event jit(int64_t attempt, double seconds)
 	return ev;
 }
 
-/* What a program says of itself may be any number. */
+/* A program may say any number of itself. */
 static void only_a_duration_that_can_be_is_believed(void **state)
 {
 	static const struct {
@@ -252,7 +252,7 @@ static void replayed_steps_show_no_pace(void **state)
 	assert_int_equal(bin(&b, BIN_CHECKPOINT), 0);
 }
 
-/* What compiled before the first step is taken from what was seen before it, and no more. */
+/* Compiling before the first step is taken from the time that was seen before it, and no more. */
 static void compiling_is_not_found_where_nobody_looked(void **state)
 {
 	struct book b;
