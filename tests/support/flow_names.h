@@ -1,4 +1,4 @@
-/* The names of the flow's states, for what tests and the simulator say of them. */
+/* The names of the flow's states and effects, for what tests and simulators say of them. */
 #ifndef STK_TESTS_SUPPORT_FLOW_NAMES_H
 #define STK_TESTS_SUPPORT_FLOW_NAMES_H
 
@@ -9,6 +9,22 @@ static const char *const flow_state_names[FLOW_STATE_COUNT] = {
 };
 static const char *const attempt_state_names[ATTEMPT_STATE_COUNT] = {
 	"none", "intended", "uncertain", "submitted", "running", "lost", "failed", "backoff",
+};
+static const char *const effect_kind_names[EFFECT_KIND_COUNT] = {
+	[EFFECT_RECORD] = "record",
+	[EFFECT_CHECK_CACHE] = "check cache",
+	[EFFECT_CLAIM_KEY] = "claim the graph key",
+	[EFFECT_FIND] = "find",
+	[EFFECT_SUBMIT] = "submit",
+	[EFFECT_WATCH] = "watch",
+	[EFFECT_CHOOSE_CHECKPOINT] = "choose a checkpoint",
+	[EFFECT_DRAIN] = "drain",
+	[EFFECT_STOP] = "stop",
+	[EFFECT_LEAVE] = "leave",
+	[EFFECT_VERIFY] = "verify",
+	[EFFECT_WAIT] = "wait",
+	[EFFECT_DONE] = "done",
+	[EFFECT_SETTLE] = "settle what a damaged journal has lost",
 };
 
 #endif

@@ -19,23 +19,6 @@ int __wrap_chores_do(struct driver *driver, int64_t *ret_wait_ms, struct err **e
 
 /* ---- what is wished ---- */
 
-static const char *const effect_names[EFFECT_KIND_COUNT] = {
-	[EFFECT_RECORD] = "record",
-	[EFFECT_CHECK_CACHE] = "check-cache",
-	[EFFECT_CLAIM_KEY] = "claim-key",
-	[EFFECT_FIND] = "find",
-	[EFFECT_SUBMIT] = "submit",
-	[EFFECT_WATCH] = "watch",
-	[EFFECT_CHOOSE_CHECKPOINT] = "choose-checkpoint",
-	[EFFECT_DRAIN] = "drain",
-	[EFFECT_STOP] = "stop",
-	[EFFECT_LEAVE] = "leave",
-	[EFFECT_VERIFY] = "verify",
-	[EFFECT_WAIT] = "wait",
-	[EFFECT_DONE] = "done",
-	[EFFECT_SETTLE] = "settle",
-};
-
 static bool is_same(const struct effect *a, const struct effect *b)
 {
 	return a->kind == b->kind && a->phase == b->phase && a->attempt == b->attempt &&
@@ -73,7 +56,7 @@ static const char *effect_name(const struct effects *effects, int at)
 		return "nothing";
 	return effects->list[at].kind == EFFECT_RECORD
 		       ? event_rows[effects->list[at].event.kind].name
-		       : effect_names[effects->list[at].kind];
+		       : effect_kind_names[effects->list[at].kind];
 }
 
 /* The event that a driver would make that takes over now. */

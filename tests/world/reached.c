@@ -9,23 +9,6 @@
 #include "tests/support/flow_names.h"
 #include "tests/world/play.h"
 
-static const char *const effect_names[EFFECT_KIND_COUNT] = {
-	[EFFECT_RECORD] = "record",
-	[EFFECT_CHECK_CACHE] = "check cache",
-	[EFFECT_CLAIM_KEY] = "claim the graph key",
-	[EFFECT_FIND] = "find",
-	[EFFECT_SUBMIT] = "submit",
-	[EFFECT_WATCH] = "watch",
-	[EFFECT_CHOOSE_CHECKPOINT] = "choose a checkpoint",
-	[EFFECT_DRAIN] = "drain",
-	[EFFECT_STOP] = "stop",
-	[EFFECT_LEAVE] = "leave",
-	[EFFECT_VERIFY] = "verify",
-	[EFFECT_WAIT] = "wait",
-	[EFFECT_DONE] = "done",
-	[EFFECT_SETTLE] = "settle what a damaged journal has lost",
-};
-
 /* Names that cannot be reached in this world, and why. */
 static const struct unreached {
 	const char *what, *why;
@@ -146,7 +129,7 @@ static void print_flow(const struct reached *r)
 	for (int i = 0; i < EV_COUNT; i++)
 		line(r->kinds[i], "event %s", event_rows[i].name);
 	for (int i = 0; i < EFFECT_KIND_COUNT; i++)
-		line(r->effects[i], "effect %s", effect_names[i]);
+		line(r->effects[i], "effect %s", effect_kind_names[i]);
 	for (int i = LIMIT_NONE + 1; i < LIMIT_COUNT; i++)
 		line(r->limits[i], "limit %s", flow_limit_names[i]);
 	for (int i = 0; i < BIN_COUNT; i++)

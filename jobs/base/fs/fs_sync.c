@@ -8,9 +8,14 @@
 #include "jobs/base/fs/fs.h"
 
 /* Some network and FUSE file systems do not support fsync, least of all on folders. */
+static bool is_unsupported(int failed)
+{
+	return failed == EINVAL || failed == ENOTSUP;
+}
+
 static int sync_fd(int fd)
 {
-	return fsync(fd) == 0 || errno == EINVAL || errno == ENOTSUP || errno == EROFS ? 0 : errno;
+	return fsync(fd) == 0 || is_unsupported(errno) || errno == EROFS ? 0 : errno;
 }
 
 static int sync_at(int parent, const char *name);
@@ -67,10 +72,7 @@ int fs_sync_tree(const char *path, struct err **err)
 
 bool fs_refuses_dir_sync(const char *path)
 {
-	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	bool refused = fd >= 0 && fsync(fd) < 0 && (errno == EINVAL || errno == ENOTSUP);
+	AUTO(auto_close) int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
-	if (fd >= 0)
-		close(fd);
-	return refused;
+	return fd >= 0 && fsync(fd) < 0 && is_unsupported(errno);
 }
