@@ -142,7 +142,7 @@ struct flow {
 	int64_t seed, epoch;
 	enum cache_state cache;
 	bool cache_proved; /* verified complete in this run, or found warm */
-	bool incomplete_retried;
+	bool incomplete_retried; /* the one repeat after an incomplete cache was made */
 	/* Only one run at a time precompiles for a graph key. `key_held`: the claim on it was
 	 * taken for the next attempt of phase 1; `key_waited`: another run holds it, as far as
 	 * is known; `anew`: phase 1 runs again whatever the compile manifest says. */

@@ -183,6 +183,10 @@ void transition_failure(struct flow *f, const struct event *ev)
 	/* Compilers in parallel run out of memory together, and seldom alone. */
 	if (f->phase == PHASE_PRECOMPILE && ev->class == CLASS_COMPILE)
 		f->fewer_workers = true;
+	/* An attempt that was cut short may leave entries half written. The verdict on the next
+	 * attempt finds them, and that is not the second failure of the same compilation. */
+	if (ev->class != CLASS_COMPILE)
+		f->incomplete_retried = false;
 }
 
 /* Keeps the evidence and hint of the event that ends the run. */

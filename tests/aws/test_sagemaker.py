@@ -160,9 +160,9 @@ def test_a_lost_reply_and_looks_without_an_answer_double_nothing(make, aws):
     job.hold("train", 5)
     # What may have been taken has time to show: a service that is out of order is not asked in a row.
     aws.fault("internal", operation="CreateTrainingJob")
-    aws.fault("lost", operation="CreateTrainingJob")
+    lost = aws.fault("lost", operation="CreateTrainingJob")
     # It does not show at once, and uses up the quota.
-    aws.fault("error", operation="DescribeTrainingJob", nth=3, count=2, **NOT_FOUND)
+    aws.fault("error", operation="DescribeTrainingJob", behind=lost, count=2, **NOT_FOUND)
     aws.fault("error", operation="CreateTrainingJob", code="ResourceLimitExceeded", message="The account-level service limit "
               "'ml.c5.xlarge for training job usage' is 1 Instances, with current utilization of 1 Instances and a request "
               "delta of 1 Instances.")

@@ -5,7 +5,8 @@ one a request.
   match  service, operation (exact), method, header (it has one of that name), key (a regular
          expression, searched in "bucket/key" or the name that a request is about), prefix (the
          same, searched in what a listing asks for), nth (strike from the n-th match on, default
-         1), count (how often, default 1, 0: always)
+         1), count (how often, default 1, 0: always), behind (the id of another rule: before that
+         one has struck, this one counts nothing)
   kind   see KINDS; other fields are its parameters"""
 
 import itertools
@@ -81,6 +82,7 @@ class Rule:
         self.header, prefix = fields.pop("header", None), fields.pop("prefix", None)
         self.prefix = re.compile(prefix) if prefix else None
         self.nth, self.count = int(fields.pop("nth", 1)), int(fields.pop("count", 1))
+        self.behind = fields.pop("behind", None)
         self.search = re.compile(self.pattern) if self.pattern else None
         self.fields, self.id, self.seen, self.struck = fields, next(ids), 0, 0
 
@@ -132,8 +134,9 @@ class Faults:
         if not self.rules:
             return None
         with self.lock:
+            struck = {rule.id for rule in self.rules if rule.struck}
             for rule in self.rules:
-                if not rule.matches(call):
+                if rule.behind not in (None, *struck) or not rule.matches(call):
                     continue
                 rule.seen += 1
                 if rule.seen >= rule.nth and (not rule.count or rule.struck < rule.count):

@@ -193,7 +193,8 @@ static void a_checkpoint_and_a_success_end_a_row_of_failures(void **state)
 	}
 }
 
-/* Compilers in parallel run out of memory together. */
+/* Compilers in parallel run out of memory together. An attempt that was cut short may leave entries
+ * half written: the repeat after an incomplete cache is not spent on it. */
 static void only_a_compiler_that_fails_in_phase_1_asks_for_fewer_at_once(void **state)
 {
 	(void)state;
@@ -203,8 +204,10 @@ static void only_a_compiler_that_fails_in_phase_1_asks_for_fewer_at_once(void **
 			struct event ev = ended(of, 1, (enum failure_class) class);
 
 			begin(of);
+			flow.incomplete_retried = true;
 			transition_failure(&flow, &ev);
 			assert_int_equal(flow.fewer_workers, phase == 0 && class == CLASS_COMPILE);
+			assert_int_equal(flow.incomplete_retried, class == CLASS_COMPILE);
 			assert_int_equal(flow.last_class, class);
 			assert_int_equal(flow.budget[of].of_class[class], 1);
 			assert_int_equal(flow.budget[of].backoff_failures, 1);
