@@ -43,7 +43,8 @@ static const char usage[] =
 	"                         with each of the bugs that are put in on purpose, play schedules "
 	"until\n"
 	"                         its rule notices; --plant NAME puts one in for all of the "
-	"above\n";
+	"above,\n"
+	"                         and for --plants that one alone\n";
 
 struct options {
 	uint64_t schedules, seed, from;

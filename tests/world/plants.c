@@ -47,7 +47,8 @@ static void play_with(const void *arg, uint64_t number, struct report *ret)
 	uint64_t played = 0, others = 0;
 	bool found = false;
 
-	on = &plants_all()[number];
+	if (!on)
+		on = &plants_all()[number];
 	while (played < session->most && !found) {
 		host_run_one(session->fn, session->arg, played++, ret);
 		found = !ret->died && strcmp(ret->broken, on->rule) == 0;
@@ -72,6 +73,8 @@ bool plants_play(uint64_t most, int jobs, host_play_fn fn, const void *arg)
 		puts("this program has no bugs put in: use world_planted");
 		return false;
 	}
+	if (on) /* the one that was asked for alone */
+		count = 1;
 	all = host_run_each(0, count, jobs, play_with, &session);
 	for (uint64_t i = 0; i < count; i++)
 		missed += all[i].died || all[i].broken[0] == '\0';

@@ -30,7 +30,7 @@ const struct plant *plants_all(void);
 bool plant_turn_on(const char *name);
 /* Plays schedules 0 to most-1 with each of the bugs, `jobs` bugs at once, until the rule of the bug
  * is broken; prints the number of schedules that it took, in the order in which they are found.
- * False if a bug was not noticed. */
+ * False if a bug was not noticed. A bug that is in already is the only one that is played with. */
 bool plants_play(uint64_t most, int jobs, host_play_fn fn, const void *arg);
 
 #endif
