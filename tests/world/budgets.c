@@ -181,6 +181,25 @@ static void check_budget_used(const struct story *story, const struct event *ev)
 			    flow_phase_names[ev->phase]);
 }
 
+/* A failure that retries may cure ends a run only once these are used up. */
+static void check_retries_left(const struct story *story, const struct event *ev)
+{
+	const struct flow_policy *p = &story->policy;
+	struct budget b;
+
+	if (ev->state != OUTCOME_FAILED || !EVENT_HAS(ev, phase) || !EVENT_HAS(ev, class) ||
+	    strncmp(ev->reason, "limits.", 7) == 0 || p->attempts > 0 ||
+	    (ev->class != CLASS_TRANSIENT_INFRA && ev->class != CLASS_COMM &&
+	     ev->class != CLASS_HARDWARE_NODE && ev->class != CLASS_TIMEOUT_HANG &&
+	     ev->class != CLASS_UNKNOWN))
+		return;
+	b = budget_before(story, ev->phase, ev->seq);
+	if (!b.too_often && b.failures < p->retry_attempts &&
+	    b.failures_without_checkpoint < p->retry_without_progress)
+		rule_breaks("5", "the run ended after %s and %s could be retried",
+			    flow_class_names[ev->class], flow_phase_names[ev->phase]);
+}
+
 static void check_end(const struct story *story, const struct event *ev)
 {
 	bool named = (ev->state == OUTCOME_SUCCEEDED && ev->exit_code == 0) ||
@@ -195,6 +214,7 @@ static void check_end(const struct story *story, const struct event *ev)
 	if (!EVENT_HAS(ev, reason) || ev->reason[0] == '\0')
 		rule_breaks("5", "the run ended and nobody knows why");
 	check_budget_used(story, ev);
+	check_retries_left(story, ev);
 	for (int64_t i = 0; i < ev->seq - 1; i++)
 		limited |= story->events[i].event.kind == EV_LIMIT_REACHED &&
 			   story->events[i].event.limit != LIMIT_UNREACHABLE;

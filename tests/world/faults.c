@@ -13,6 +13,7 @@
 #include "tests/world/clocks_time.h"
 #include "tests/world/cloud.h"
 #include "tests/world/kernel.h"
+#include "tests/world/losses.h"
 #include "tests/world/play.h"
 #include "tests/world/tree.h"
 #include "tests/world/tree_internal.h"
@@ -31,6 +32,7 @@ const char *const fault_names[FAULT_KINDS] = {
 	[FAULT_DISK_FULL] = "disk-full", [FAULT_TAKE_MACHINE] = "take-machine",
 	[FAULT_TAKE_DOWN] = "take-down", [FAULT_STOP] = "stop",
 	[FAULT_SIGNAL] = "signal",       [FAULT_RIVAL] = "rival",
+	[FAULT_LOSS] = "loss",
 };
 
 static const char *const target_names[TARGET_COUNT] = { "any", "driver", "agent", "helper",
@@ -79,6 +81,7 @@ static void strike(struct fault *fault, struct process *process, struct call *ca
 	case FAULT_CALL:
 		call->error = fault->error;
 		call->done = fault->done;
+		process->refused++;
 		seen_refusal(process, call->id, path);
 		break;
 	case FAULT_SLOW:
@@ -198,6 +201,8 @@ static void halt(struct fault *fault)
 	if (machine != playing->hosts[0] && machine != playing->hosts[1])
 		return;
 	machine_halt(machine, fault->kind == FAULT_POWER);
+	if (fault->kind == FAULT_POWER)
+		losses_after_power(machine);
 	world_at(fault->until_ns + 60 * WORLD_S, boot, machine);
 }
 
@@ -293,6 +298,9 @@ static void happen(void *arg)
 		trace_line("a second driver is started");
 		(void)operator_start(playing, playing->hosts[1] ? 1 : 0, "resume", playing->run);
 		break;
+	case FAULT_LOSS:
+		losses_remove(fault->chance);
+		break;
 	default:
 		break;
 	}
@@ -306,17 +314,24 @@ static bool asks_service(enum call_id id)
 	return call_rows[id].errors[0] == EHOSTUNREACH;
 }
 
+/* Of the service that runs the jobs. */
+static bool asks_engine(enum call_id id)
+{
+	return strncmp(call_rows[id].name, "cloud_", strlen("cloud_")) == 0;
+}
+
 /* Calls that ask a service are few, and matter most: half of those that fail, if state or jobs are
  * far. */
 static enum call_id draw_call(void)
 {
 	bool far = (playing->setting.far_workspace || playing->setting.cloud) && chance_one_in(2);
+	bool of_engine = far && playing->setting.cloud && chance_one_in(2);
 	enum call_id id;
 
 	do
 		id = (enum call_id)chance_below(CALL_COUNT);
 	while (call_rows[id].kind == CALL_OWN || call_rows[id].errors[0] == 0 ||
-	       asks_service(id) != far);
+	       asks_service(id) != far || (of_engine && !asks_engine(id)));
 	return id;
 }
 
@@ -396,6 +411,9 @@ static void draw_one(struct fault *fault, enum fault_kind kind)
 		fault->target = TARGET_DRIVER;
 	else if (kind == FAULT_KILL || kind == FAULT_PAUSE)
 		fault->target = (enum target)chance_below(TARGET_COUNT);
+	/* Longer than a lease is valid: who sleeps may find another one in its place. */
+	if ((kind == FAULT_PAUSE || kind == FAULT_SUSPEND) && chance_one_in(3))
+		fault->span_ns = (60 + chance_below(120)) * WORLD_S;
 }
 
 static bool has_place(enum fault_kind kind)
@@ -413,6 +431,7 @@ static const int weights[FAULT_KINDS] = {
 	[FAULT_PAUSE] = 2,     [FAULT_SUSPEND] = 1, [FAULT_REBOOT] = 1,    [FAULT_POWER] = 2,
 	[FAULT_CLOCK] = 1,     [FAULT_OUTAGE] = 1,  [FAULT_DISK_FULL] = 1, [FAULT_TAKE_MACHINE] = 2,
 	[FAULT_TAKE_DOWN] = 1, [FAULT_STOP] = 2,    [FAULT_SIGNAL] = 2,    [FAULT_RIVAL] = 2,
+	[FAULT_LOSS] = 2,
 };
 
 static enum fault_kind draw_kind(void)

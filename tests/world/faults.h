@@ -41,6 +41,7 @@ enum fault_kind {
 	FAULT_STOP,         /* a user stops the run */
 	FAULT_SIGNAL,       /* a driver gets SIGTERM or SIGINT */
 	FAULT_RIVAL,        /* another driver is started though one is there */
+	FAULT_LOSS,         /* somebody removes a file of the cache or of a checkpoint */
 	FAULT_KINDS
 };
 extern const char *const fault_names[FAULT_KINDS];

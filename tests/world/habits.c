@@ -1,6 +1,6 @@
 /*
- * How commands and the cloud behave in a schedule: drawn at each start, from the few bad habits
- * that this schedule has. A calm schedule has none, but all the good ones in their variety.
+ * How commands, the cloud and who starts drivers behave in a schedule: drawn at each start, from the
+ * few bad habits that this schedule has. A calm schedule has none, but all the good ones in their variety.
  */
 #include "tests/world/habits.h"
 
@@ -30,6 +30,8 @@ enum habit {
 	HABIT_NO_CAPACITY,    /* the service has no machines */
 	HABIT_DOUBLES,        /* the service makes two jobs of one call */
 	HABIT_OTHER_COMPILER, /* some of its machines have another version */
+	HABIT_FAILS_DENIED,   /* for want of a right, or of quota */
+	HABIT_TIMER_STARTS,   /* a timer starts drivers whether or not one is there */
 	HABITS
 };
 static bool has[HABITS];
@@ -49,6 +51,8 @@ static const struct last_words all_last_words[] = {
 	{ HABIT_FAILS_USER, "ModuleNotFoundError: No module named 'tranformers'", 1 },
 	{ HABIT_FAILS_USER, "ValueError: batch_size must be divisible by the number of workers",
 	  1 },
+	{ HABIT_FAILS_DENIED,
+	  "botocore.exceptions.ClientError: Error Code: AccessDenied, Message: Access Denied", 1 },
 	{ HABIT_FAILS_UNKNOWN, "the frobnicator gave up", 3 },
 	{ HABIT_FAILS_UNKNOWN, NULL, 9 },
 };
@@ -106,7 +110,8 @@ static void draw_cloud(struct cloud_habits *ret)
 		.end_late_ns = chance_below(15 * WORLD_S),
 		.doubled = bad && has[HABIT_DOUBLES] && chance_one_in(2),
 		.no_capacity = bad && has[HABIT_NO_CAPACITY] && chance_one_in(2),
-		.other_compiler = bad && has[HABIT_OTHER_COMPILER] && chance_one_in(2),
+		/* Nobody mends that: the run has to do with it. */
+		.other_compiler = has[HABIT_OTHER_COMPILER] && chance_one_in(2),
 		.restarts = playing->cloud_restarts,
 	};
 	if (bad && chance_one_in(10))
@@ -117,10 +122,21 @@ static void draw_cloud(struct cloud_habits *ret)
 		ret->no_capacity_until_ns = playing->calm_from_ns;
 }
 
+static bool is_of_service(int habit)
+{
+	return habit == HABIT_NO_CAPACITY || habit == HABIT_DOUBLES ||
+	       habit == HABIT_OTHER_COMPILER;
+}
+
+bool habits_timer_starts(void)
+{
+	return has[HABIT_TIMER_STARTS];
+}
+
 void habits_draw(void)
 {
 	for (int habit = 0; habit < HABITS; habit++)
-		has[habit] = !playing->setting.calm && chance_one_in(5);
+		has[habit] = !playing->setting.calm && chance_one_in(is_of_service(habit) ? 3 : 5);
 	playing->bad_attempts = chance_below(9);
 	has[HABIT_SAVES_IN_PLACE] = chance_one_in(3);
 	playing->cloud_restarts = !playing->setting.calm && chance_one_in(4);

@@ -1,4 +1,4 @@
-/* How commands and the cloud behave in the schedule that plays. */
+/* How commands, the cloud and who starts drivers behave in the schedule that plays. */
 #ifndef STK_TESTS_WORLD_HABITS_H
 #define STK_TESTS_WORLD_HABITS_H
 
@@ -7,6 +7,8 @@
 
 /* Draws the habits of the schedule, and has programs and cloud ask for them. */
 void habits_draw(void);
+/* A timer starts drivers, whether or not one is there, until the run has ended. */
+bool habits_timer_starts(void);
 /* Writes them as a line of a script; reads one (false: it is none). */
 void habits_print(char *ret, size_t size);
 bool habits_parse(const char *line);

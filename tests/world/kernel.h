@@ -107,6 +107,7 @@ struct process {
 	int death_signal; /* PR_SET_PDEATHSIG */
 	uint64_t number;  /* unique in a schedule, never reused */
 	uint64_t calls;   /* number of calls that it has made */
+	uint64_t refused; /* of them, by a fault */
 	int64_t cpu_ns;
 	uint64_t caught; /* signals with a handler, as pending */
 	int birth;       /* of posix_spawn(): 0: exec() is not done; negative: failed */

@@ -12,6 +12,7 @@
 #include "jobs/base/exitcode.h"
 #include "tests/world/faults.h"
 #include "tests/world/habits.h"
+#include "tests/world/losses.h"
 #include "tests/world/operators.h"
 #include "tests/world/points.h"
 #include "tests/world/programs.h"
@@ -102,12 +103,14 @@ static void begin_next_run(void)
 	(void)operator_start(playing, 0, "run", playing->run);
 }
 
-/* A run is begun, and whoever drives it may be gone: a timer starts `stoker resume` again. */
+/* A run is begun, and whoever drives it may be gone, or not: a timer starts `stoker resume` again.
+ */
 static void drive_on(const char *run)
 {
 	int host = playing->hosts[1] ? (int)chance_below(2) : 0;
+	bool wanted = !has_driver(run) || (habits_timer_starts() && story_of(run));
 
-	if (!has_driver(run) && !playing->hosts[host]->off)
+	if (wanted && !playing->hosts[host]->off)
 		(void)operator_start(playing, host, story_of(run) ? "resume" : "run", run);
 }
 
@@ -142,6 +145,13 @@ static void begin_neighbour(void *arg)
 {
 	(void)arg;
 	(void)operator_start(playing, playing->hosts[1] ? 1 : 0, "run", playing->neighbour);
+}
+
+static void begin_first(void *arg)
+{
+	(void)arg;
+	if (!has_driver(playing->run) && !playing->hosts[0]->off)
+		(void)operator_start(playing, 0, "run", playing->run);
 }
 
 /* ---- the play ---- */
@@ -202,7 +212,7 @@ static int64_t calm_from(void)
 		return 0;
 	if (chance_one_in(40))
 		return (300 + chance_below(6900)) * WORLD_S;
-	return (10 + chance_below(chance_one_in(8) ? 300 : 60)) * WORLD_S;
+	return (10 + chance_below(chance_one_in(5) ? 300 : 60)) * WORLD_S;
 }
 
 /* Since the faults are over: a run that has not ended may wait for a person. */
@@ -218,6 +228,7 @@ void schedule_play(struct schedule *schedule)
 	playing = schedule;
 	story_reset();
 	rules_reset();
+	losses_reset();
 	if (playing->script)
 		script_load(playing->script, playing);
 	setting_make(playing);
@@ -232,11 +243,16 @@ void schedule_play(struct schedule *schedule)
 	if (playing->at_places)
 		points_hook();
 	world_observer = observe;
-	(void)operator_start(playing, 0, "run", playing->run);
-	if (playing->setting.neighbour) {
+	if (playing->setting.neighbour)
 		snprintf(playing->neighbour, sizeof playing->neighbour, "beside-%" PRIu64,
 			 playing->number);
-		world_at(chance_below(3 * WORLD_S), begin_neighbour, NULL);
+	if (playing->setting.neighbour_first) {
+		begin_neighbour(NULL);
+		world_at(chance_below(5 * WORLD_S), begin_first, NULL);
+	} else {
+		begin_first(NULL);
+		if (playing->setting.neighbour)
+			world_at(chance_below(3 * WORLD_S), begin_neighbour, NULL);
 	}
 	world_at(LOOK_NS, on_look, NULL);
 	world_play_until(playing->calm_from_ns + LONGEST_NS);

@@ -48,6 +48,8 @@ struct setting {
 	bool trains_on_incomplete;
 	int64_t backoff_first_s, backoff_max_s;
 	int64_t grace_s, checkpoint_grace_s;
+	int64_t retry_attempts, retry_without_progress; /* 0: as it is by itself */
+	bool neighbour_first; /* it begins before the first run */
 };
 
 /* Runs follow one another until so many events have been written. */
@@ -59,7 +61,8 @@ struct setting {
 	F(nodes) F(cloud) F(state) F(far_workspace) F(two_hosts) F(calm) F(neighbour) F(steps)     \
 	F(step_ns) F(compile_ns) F(saves_every) F(stall_s) F(deadline_s) F(start_s) F(queue_s)     \
 	F(unreachable_s) F(compile_timeout_s) F(on_exceed) F(trains_on_incomplete)                 \
-	F(backoff_first_s) F(backoff_max_s) F(grace_s) F(checkpoint_grace_s)
+	F(backoff_first_s) F(backoff_max_s) F(grace_s) F(checkpoint_grace_s) F(retry_attempts)     \
+	F(retry_without_progress) F(neighbour_first)
 /* clang-format on */
 
 struct schedule {
@@ -89,6 +92,7 @@ extern struct schedule *playing;
 
 /* Draws the setting, or sets that of the scenario, and makes the world. */
 void setting_make(struct schedule *schedule);
+#define SETTING_LINE_MAX 1024
 /* Writes a setting as a line of a script; reads one (false: it is none). */
 void setting_print(const struct setting *setting, char *ret, size_t size);
 bool setting_parse(const char *line, struct setting *ret);
@@ -96,6 +100,9 @@ bool setting_parse(const char *line, struct setting *ret);
 const char *setting_find_scenario(const char *name);
 /* All graphs of the job are in the cache, as it is, for one of the compilers. */
 bool setting_cache_whole(void);
+bool setting_cache_whole_for(int compiler);
+/* Removes a file of the workspace, by its path there; false if it is not there. */
+bool setting_file_remove(const char *path);
 /* A wall clock was set since the schedule began. */
 bool schedule_clock_stepped(void);
 /* Starts a command of stoker on a host for a run: "run", "resume" or "stop". */

@@ -16,7 +16,8 @@
 #include "jobs/base/mem.h"
 #include "jobs/base/sb.h"
 #include "tests/world/bucket.h"
-#include "tests/world/kernel.h"
+#include "tests/world/kernel_internal.h"
+#include "tests/world/play.h"
 #include "tests/world/tree.h"
 #include "tests/world/truth.h"
 
@@ -175,17 +176,22 @@ void programs_install_compiler(struct machine *machine, int compiler)
 	put_package(machine, "neuronx_cc", "neuronx-cc", compilers[compiler].version);
 }
 
-/* The folder in which the compiler of the running process's machine keeps its graphs. */
-static const char *place(void)
+int programs_compiler_of(struct machine *machine)
 {
 	for (int compiler = 1; compiler < COMPILERS; compiler++) {
 		AUTO(auto_free)
 		char *path = metadata_path("neuronx_cc", compilers[compiler].version);
 
-		if (tree_exists(self->machine, path))
-			return compilers[compiler].place;
+		if (tree_exists(machine, path))
+			return compiler;
 	}
-	return compilers[0].place;
+	return 0;
+}
+
+/* The folder in which the compiler of the running process's machine keeps its graphs. */
+static const char *place(void)
+{
+	return compilers[programs_compiler_of(self->machine)].place;
 }
 
 void programs_graph_name(char ret[64], int graph, bool late)
@@ -357,33 +363,33 @@ static void graphs_load(struct job *job)
 	}
 }
 
-static char *meta_text(const struct job *job)
+static char *meta_text(int64_t step, int64_t bytes)
 {
-	return mem_format("{\"step\": %lld, \"state_bytes\": %lld}", (long long)job->step,
-			  (long long)job->traits.shard_bytes);
+	return mem_format("{\"step\": %lld, \"state_bytes\": %lld}", (long long)step,
+			  (long long)bytes);
 }
 
 /* Saves the state of this node; false if it could not be saved whole. */
 static bool save_into(const struct job *job, const char *folder)
 {
-	AUTO(auto_free) char *meta = meta_text(job);
+	AUTO(auto_free) char *meta = meta_text(job->step, job->traits.shard_bytes);
 
 	return write_zeros(folder, "state.bin", (size_t)job->traits.shard_bytes) &&
 	       write_file(folder, "meta.json", meta, strlen(meta));
 }
 
-/* True if all of a save is on the disk: a call that was reported as failed may have been carried
- * out. */
-static bool is_saved(const struct job *job, const char *folder)
+/* A call that was reported as failed may have been carried out. */
+bool program_save_is_whole(const struct truth_save *save, struct machine *machine,
+			   const char *folder)
 {
-	AUTO(auto_free) char *wanted = meta_text(job);
+	AUTO(auto_free) char *wanted = meta_text(save->step, save->bytes);
 	AUTO(auto_free) char *meta_path = mem_format("%s/meta.json", folder);
 	AUTO(auto_free) char *state_path = mem_format("%s/state.bin", folder);
-	AUTO(auto_free) char *meta = tree_get(self->machine, meta_path, NULL);
+	AUTO(auto_free) char *meta = tree_get(machine, meta_path, NULL);
 	size_t size = 0;
-	AUTO(auto_free) char *state = meta ? tree_get(self->machine, state_path, &size) : NULL;
+	AUTO(auto_free) char *state = meta ? tree_get(machine, state_path, &size) : NULL;
 
-	return state && strcmp(meta, wanted) == 0 && (int64_t)size == job->traits.shard_bytes;
+	return state && strcmp(meta, wanted) == 0 && (int64_t)size == save->bytes;
 }
 
 static void save(struct job *job)
@@ -394,15 +400,18 @@ static void save(struct job *job)
 	char *draft = mem_format("%s/tmp-checkpoint-%lld", job->checkpoints, (long long)job->step);
 	const char *folder = job->traits.saves_in_place ? final : draft;
 	struct truth_save *truth;
+	bool asked = job->save_asked;
 
 	job->save_asked = 0;
 	if (job->truth->node != 0)
 		return; /* one rank saves for all: the kind `files` has no shards */
 	truth = truth_save_new(job->truth, job->step, final);
+	truth->asked = asked;
+	truth->bytes = job->traits.shard_bytes;
 	make_folders(folder);
 	if (!save_into(job, folder) || (folder == draft && rename(draft, final) < 0))
 		say(2, "cannot save: %s\n", strerror(errno));
-	if (is_saved(job, final))
+	if (program_save_is_whole(truth, self->machine, final))
 		truth->whole_ns = now_ns;
 }
 
@@ -544,6 +553,9 @@ static int job_main(int argc, char **argv)
 	int status;
 
 	job->truth = truth_command_new(precompiles ? TRUTH_PRECOMPILE : TRUTH_TRAIN);
+	job->truth->other_compiler = setting_cache_whole() &&
+				     !setting_cache_whole_for(programs_compiler_of(self->machine));
+	job->truth->agent_refused = process_parent(self) && process_parent(self)->refused;
 	self->mark = job;
 	programs_traits(&job->traits, precompiles, job->truth->attempt, job->truth->node);
 	job->cache = getenv("NEURON_COMPILE_CACHE_URL");

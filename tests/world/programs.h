@@ -25,6 +25,9 @@ extern const struct compiler {
 /* The machine gets that version, as pip installs it. */
 void programs_install_compiler(struct machine *machine, int compiler);
 
+/* The version that a machine has, a number of compilers[]. */
+int programs_compiler_of(struct machine *machine);
+
 /* The name of a graph. */
 void programs_graph_name(char ret[64], int graph, bool late);
 
@@ -51,6 +54,11 @@ struct traits {
 
 /* Draws the traits of a command that starts. Set by the schedule; never NULL while it plays. */
 extern void (*programs_traits)(struct traits *ret, bool precompiles, int64_t attempt, int node);
+
+/* All of what a command saved lies in a folder of that machine. */
+struct truth_save;
+bool program_save_is_whole(const struct truth_save *save, struct machine *machine,
+			   const char *folder);
 
 /* Registers all programs with the kernel. */
 void programs_register(void);

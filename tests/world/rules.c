@@ -13,9 +13,13 @@
 #include "tests/world/budgets.h"
 #include "tests/world/clocks.h"
 #include "tests/world/launches.h"
+#include "tests/world/losses.h"
 #include "tests/world/play.h"
 #include "tests/world/story.h"
 #include "tests/world/truth.h"
+
+/* A look at the cache, between the claim on its key and that event. */
+#define LOOK_AT_CACHE_NS (30 * WORLD_S)
 
 const char *rules_broken;
 char rules_why[512];
@@ -182,6 +186,46 @@ static bool is_proved(const struct story *story, int64_t seq)
 	return false;
 }
 
+/* When the last attempt before event `seq` was said to have ended: what is looked at for the next
+ * one is looked at after that. */
+static int64_t last_end_ns(const struct story *story, int64_t seq)
+{
+	const struct story_event *ended = story_last(story, EV_ATTEMPT_ENDED, seq);
+
+	return ended ? ended->at_ns : story->events[0].at_ns;
+}
+
+/* The cache is as whole as it was when the driver may have looked at it for event `seq`: what is
+ * removed after that is seen by the next look. */
+static bool was_whole(const struct story *story, int64_t seq)
+{
+	return setting_cache_whole() || losses_of_cache_ns() >= last_end_ns(story, seq);
+}
+
+/* An agent said of a training attempt that it could not compare the compiler, or was to bear with
+ * it; or one before was refused for it. */
+static bool is_tolerated(const struct story *story, int64_t attempt, int64_t seq)
+{
+	for (int64_t i = 0; i < seq; i++) {
+		const struct event *ev = &story->events[i].event;
+
+		if ((ev->kind == EV_COMPILER_CHECKED && ev->attempt == attempt) ||
+		    (budget_is_refused(story, ev) && ev->attempt <= attempt))
+			return true;
+	}
+	return false;
+}
+
+static void check_compiler(const struct story *story, const struct event *ended)
+{
+	for (const struct truth_command *c = truth_commands; c; c = c->next)
+		if (c->phase == TRUTH_TRAIN && c->attempt == ended->attempt && c->other_compiler &&
+		    strcmp(c->run, story->run) == 0 && !c->agent_refused &&
+		    !is_tolerated(story, c->attempt, ended->seq))
+			rule_breaks("3", "train %d ran with another compiler than phase 1",
+				    (int)c->attempt);
+}
+
 /* 3. Training starts only on a cache verified complete for its graph key, or without a compile
  * phase, or where the spec says `on_incomplete: train`. */
 static void rule3(const struct story *story)
@@ -191,8 +235,10 @@ static void rule3(const struct story *story)
 	for (int64_t s = checked; s < story->count; s++) {
 		const struct event *ev = &story->events[s].event;
 
+		if (ev->kind == EV_ATTEMPT_ENDED && ev->phase == PHASE_TRAIN)
+			check_compiler(story, ev);
 		if (ev->kind == EV_ATTEMPT_INTENDED && ev->phase == PHASE_TRAIN &&
-		    !(is_proved(story, s) && setting_cache_whole()))
+		    !(is_proved(story, s) && was_whole(story, ev->seq)))
 			rule_breaks("3", "train %d is intended and the cache is not %s",
 				    (int)ev->attempt, is_proved(story, s) ? "whole" : "proved");
 	}
@@ -201,7 +247,7 @@ static void rule3(const struct story *story)
 /* ---- rule 4 ---- */
 
 /* A whole one, if there is any: a job that the service starts again may save a step again. */
-static const struct truth_save *save_of(int64_t attempt, int64_t step)
+const struct truth_save *rules_save_of(int64_t attempt, int64_t step)
 {
 	const struct truth_save *found = NULL;
 
@@ -213,7 +259,7 @@ static const struct truth_save *save_of(int64_t attempt, int64_t step)
 }
 
 /* The attempt that a URL of a checkpoint names; 0: none. */
-static int64_t attempt_of_url(const char *url)
+int64_t rules_attempt_of_url(const char *url)
 {
 	const char *at = strstr(url, "attempt-");
 
@@ -221,16 +267,16 @@ static int64_t attempt_of_url(const char *url)
 }
 
 /* A checkpoint that is called complete is really whole. */
-static void check_whole(const struct event *ev, const char *url, const char *what)
+static void check_whole(const struct event *ev, const char *rule)
 {
-	const struct truth_save *save = save_of(attempt_of_url(url), ev->step);
+	const struct truth_save *save = rules_save_of(rules_attempt_of_url(ev->url), ev->step);
 
 	if (!save)
-		rule_breaks("4", "%s names step %d (%s), which nobody has saved", what,
-			    (int)ev->step, url);
+		rule_breaks(rule, "%s names step %d (%s), which nobody has saved",
+			    event_rows[ev->kind].name, (int)ev->step, ev->url);
 	else if (!save->whole_ns)
-		rule_breaks("4", "%s names step %d (%s), which is not whole", what, (int)ev->step,
-			    url);
+		rule_breaks(rule, "%s names step %d (%s), which is not whole",
+			    event_rows[ev->kind].name, (int)ev->step, ev->url);
 }
 
 /* It goes on from what was chosen since the attempt before was intended. */
@@ -270,8 +316,14 @@ static void check_choice(const struct story *story, const struct event *ev)
 		    known->step > newest)
 			newest = known->step;
 	}
-	if (EVENT_HAS(ev, url))
-		check_whole(ev, ev->url, "checkpoint.chosen");
+	if (EVENT_HAS(ev, url)) {
+		int64_t lost_ns = losses_of_checkpoint_ns(ev->url);
+
+		check_whole(ev, "4");
+		if (lost_ns >= 0 && lost_ns < last_end_ns(story, ev->seq))
+			rule_breaks("4", "step %d is chosen, which is damaged for %.1f s",
+				    (int)ev->step, (double)(now_ns - lost_ns) / 1e9);
+	}
 	if (EVENT_HAS(ev, rejected)) /* a look showed that one is damaged */
 		return;
 	if (!EVENT_HAS(ev, url) && newest >= 0)
@@ -279,6 +331,38 @@ static void check_choice(const struct story *story, const struct event *ev)
 	else if (EVENT_HAS(ev, url) && ev->step < newest)
 		rule_breaks("4", "step %d is chosen, although step %d is complete", (int)ev->step,
 			    (int)newest);
+}
+
+/* A training that ignored its checkpoint is not told to save: what it saves continues nothing. */
+static bool was_asked_in_vain(const struct story *story, const struct truth_save *save)
+{
+	for (int64_t s = 0; save->asked && s < story->count; s++) {
+		const struct event *ev = &story->events[s].event;
+
+		if (ev->kind == EV_REQUEST_STOP || ev->kind == EV_LIMIT_REACHED ||
+		    ev->kind == EV_JIT_EXCEEDED)
+			return false;
+		if (ev->kind == EV_TRAIN_CONTINUITY && ev->continuity == CONTINUITY_FAILED &&
+		    ev->attempt == save->command->attempt)
+			return story->policy.stop_on_mismatch &&
+			       story->events[s].at_ns < save->began_ns;
+	}
+	return false;
+}
+
+static void check_saves(const struct story *story)
+{
+	if (losses_by_power())
+		rule_breaks("4", "%s was marked, and is not whole after a power cut",
+			    losses_by_power());
+	for (const struct truth_save *save = truth_saves; save; save = save->next) {
+		if (strcmp(save->command->run, story->run) != 0 ||
+		    save->command->phase != TRUTH_TRAIN)
+			continue;
+		if (was_asked_in_vain(story, save))
+			rule_breaks("4", "train %d ignored its checkpoint, and was told to save",
+				    (int)save->command->attempt);
+	}
 }
 
 /* 4. A retry starts from the newest *complete* checkpoint of this run, or from its parent or
@@ -292,11 +376,10 @@ static void rule4(const struct story *story)
 			check_resume(story, ev);
 		else if (ev->kind == EV_CHECKPOINT_CHOSEN)
 			check_choice(story, ev);
-		else if (ev->kind == EV_CHECKPOINT_COMPLETE)
-			check_whole(ev, ev->url, "checkpoint.complete");
 		else if (ev->kind == EV_ATTEMPT_INTENDED && EVENT_HAS(ev, resumed_from))
 			rule_breaks("4", "phase 1 resumes from a checkpoint");
 	}
+	check_saves(story);
 	for (const struct truth_command *command = truth_commands; command;
 	     command = command->next) {
 		int64_t intended = story_find(story, EV_ATTEMPT_INTENDED, PHASE_TRAIN,
@@ -352,9 +435,9 @@ static bool is_true(const struct story *story, const struct event *ev)
 	case EV_ATTEMPT_MISSING:
 		return !has_launch(ev, true);
 	case EV_CACHE_VERIFIED:
-		return !ev->complete || setting_cache_whole();
+		return !ev->complete || was_whole(story, ev->seq);
 	case EV_CACHE_CHECKED:
-		return ev->verdict != CACHE_WARM || setting_cache_whole();
+		return ev->verdict != CACHE_WARM || was_whole(story, ev->seq);
 	case EV_LIMIT_REACHED:
 		return budget_limit_is_true(story, ev);
 	default:
@@ -375,6 +458,8 @@ static void rule7(const struct story *story)
 		if (ev->kind == EV_CACHE_VERIFIED &&
 		    story_find(story, EV_CACHE_VERIFIED, ev->phase, ev->attempt, s) != 0)
 			continue;
+		if (ev->kind == EV_CHECKPOINT_COMPLETE)
+			check_whole(ev, "7");
 		if (!is_true(story, ev))
 			rule_breaks("7", "%s of %s %d is not true", event_rows[ev->kind].name,
 				    flow_phase_names[ev->phase], (int)ev->attempt);
@@ -400,6 +485,20 @@ static bool is_claimed_for(const struct story *story, int64_t seq)
 	return false;
 }
 
+/* Had a run beside this one filled and proved the cache before this one claimed the key? */
+static bool was_filled_before(const struct story *story, int64_t seq)
+{
+	const struct story_event *claimed = story_last(story, EV_CACHE_CLAIMED, seq);
+	const struct story *beside = playing->neighbour[0] ? story_of(playing->neighbour) : NULL;
+
+	for (int64_t i = 0; claimed && beside && i < beside->count; i++)
+		if (beside->events[i].event.kind == EV_CACHE_VERIFIED &&
+		    beside->events[i].event.complete &&
+		    beside->events[i].at_ns < claimed->at_ns - LOOK_AT_CACHE_NS)
+			return losses_of_cache_ns() < 0 && setting_cache_whole();
+	return false;
+}
+
 /* 9. Of the runs with one graph key one precompiles at a time, and what it has filled is not filled
  * again: an attempt of phase 1 is intended by who has claimed the key for it and has looked at the
  * cache since. */
@@ -408,11 +507,15 @@ static void rule9(const struct story *story)
 	for (int64_t s = checked; s < story->count; s++) {
 		const struct event *ev = &story->events[s].event;
 
-		if (ev->kind == EV_ATTEMPT_INTENDED && ev->phase == PHASE_PRECOMPILE &&
-		    !is_claimed_for(story, s))
+		if (ev->kind != EV_ATTEMPT_INTENDED || ev->phase != PHASE_PRECOMPILE)
+			continue;
+		if (!is_claimed_for(story, s))
 			rule_breaks("9",
 				    "precompile %d is intended without a claim on its graph key",
 				    (int)ev->attempt);
+		else if (ev->attempt == 1 && was_filled_before(story, ev->seq))
+			rule_breaks("9", "precompile 1 is intended, and another run has filled the "
+					 "cache before");
 	}
 }
 

@@ -15,6 +15,11 @@ void rules_reset(void);
 void rules_next_run(void);
 /* Events of the story that the rules have looked at before this look. */
 int64_t rules_checked(void);
+/* What a training attempt saved of that step, whole if there is such; NULL: nothing. */
+struct truth_save;
+const struct truth_save *rules_save_of(int64_t attempt, int64_t step);
+/* The attempt that a URL of a checkpoint names; 0: none. */
+int64_t rules_attempt_of_url(const char *url);
 void rules_check(void);     /* after each effect and event */
 void rules_check_end(void); /* once, when all is over */
 /* The first that breaks is the one that is reported. */

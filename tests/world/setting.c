@@ -70,6 +70,12 @@ static void add_limit(struct sb *spec, const char *name, int64_t seconds)
 		sb_addf(spec, "  %s: %llds\n", name, (long long)seconds);
 }
 
+static void add_count(struct sb *spec, const char *name, int64_t count)
+{
+	if (count > 0)
+		sb_addf(spec, "  %s: %lld\n", name, (long long)count);
+}
+
 static const char *const on_exceed[] = { NULL, "warn", "stop", "recompile" };
 
 static void write_spec(const struct schedule *schedule)
@@ -101,8 +107,10 @@ static void write_spec(const struct schedule *schedule)
 		       "  - {name: loss, regex: \"loss: ([0-9.eE+-]+)\"}\n");
 	sb_addf(&spec, "checkpoint: {url: %s/saved, kind: files, grace: %llds}\n", workspace,
 		(long long)s->checkpoint_grace_s);
-	sb_addf(&spec, "retry: {backoff: {first: %llds, max: %llds}}\n",
+	sb_addf(&spec, "retry:\n  backoff: {first: %llds, max: %llds}\n",
 		(long long)s->backoff_first_s, (long long)s->backoff_max_s);
+	add_count(&spec, "attempts", s->retry_attempts);
+	add_count(&spec, "without_progress", s->retry_without_progress);
 	sb_addf(&spec, "limits:\n  grace: %llds\n", (long long)s->grace_s);
 	add_limit(&spec, "stall", s->stall_s);
 	add_limit(&spec, "deadline", s->deadline_s);
@@ -113,6 +121,12 @@ static void write_spec(const struct schedule *schedule)
 		tree_put(schedule->hosts[host], JOB "job.yaml", spec.text, spec.len, 0644);
 		put_text(schedule->hosts[host], JOB "train.py", "train()\n", 0644);
 	}
+}
+
+/* As the spec has it by itself, soon used up, or more than a cause can be retried. */
+static int64_t draw_retries(void)
+{
+	return chance_one_in(3) ? 0 : chance_one_in(2) ? 1 + chance_below(3) : 5 + chance_below(6);
 }
 
 static void draw(struct schedule *schedule)
@@ -142,13 +156,16 @@ static void draw(struct schedule *schedule)
 	s->deadline_s = chance_one_in(3) ? 5 + chance_below(60) : 0;
 	s->start_s = 120;
 	s->unreachable_s = 60 + chance_below(240);
-	s->queue_s = chance_one_in(4) ? 60 + chance_below(240) : 0;
+	s->queue_s = chance_one_in(3) ? 20 + chance_below(chance_one_in(2) ? 60 : 280) : 0;
 	s->backoff_first_s = 1 + chance_below(5);
 	s->backoff_max_s = 5 + chance_below(30);
 	s->grace_s = 2 + chance_below(20);
 	s->checkpoint_grace_s = 5 + chance_below(25);
 	s->on_exceed = chance_one_in(2) ? 0 : 1 + (int)chance_below(STK_LENGTH(on_exceed) - 1);
 	s->trains_on_incomplete = chance_one_in(10);
+	s->retry_attempts = draw_retries();
+	s->retry_without_progress = draw_retries();
+	s->neighbour_first = s->neighbour && chance_one_in(2);
 	if (s->calm)
 		s->deadline_s = s->queue_s = 0;
 }
@@ -256,7 +273,7 @@ void setting_print(const struct setting *setting, char *ret, size_t size)
 
 bool setting_parse(const char *line, struct setting *ret)
 {
-	char copy[512], *rest = NULL;
+	char copy[SETTING_LINE_MAX], *rest = NULL;
 
 	if (strncmp(line, "setting ", strlen("setting ")) != 0)
 		return false;
@@ -276,8 +293,24 @@ bool setting_parse(const char *line, struct setting *ret)
 	return true;
 }
 
-static bool is_whole_for(const struct compiler *compiler)
+bool setting_file_remove(const char *path)
 {
+	const struct setting *s = &playing->setting;
+	AUTO(auto_free) char *whole = NULL;
+
+	whole = s->far_workspace ? mem_format("work/%s", path)
+				 : mem_format("%s/%s", workspace_of(s), path);
+	if (!s->far_workspace)
+		return tree_remove(playing->hosts[0], whole);
+	if (!bucket_get("bucket", whole, NULL))
+		return false;
+	bucket_remove("bucket", whole);
+	return true;
+}
+
+bool setting_cache_whole_for(int number)
+{
+	const struct compiler *compiler = &compilers[number];
 	const struct setting *s = &playing->setting;
 
 	for (int graph = 0; graph < GRAPHS_OF_JOB; graph++) {
@@ -296,7 +329,7 @@ static bool is_whole_for(const struct compiler *compiler)
 bool setting_cache_whole(void)
 {
 	for (int compiler = 0; compiler < COMPILERS; compiler++)
-		if (is_whole_for(&compilers[compiler]))
+		if (setting_cache_whole_for(compiler))
 			return true;
 	return false;
 }

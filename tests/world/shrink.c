@@ -51,7 +51,7 @@ int shrink(uint64_t seed, uint64_t number)
 {
 	struct without without = { .seed = seed, .number = number };
 	const struct report *report = try(&without);
-	char setting[512];
+	char setting[SETTING_LINE_MAX];
 	int count = (int)report->fault_count;
 	char rule[8];
 
@@ -81,7 +81,7 @@ FILE *__real_fopen(const char *path, const char *mode);
 void script_load(const char *path, struct schedule *ret)
 {
 	FILE *file = __real_fopen(path, "r");
-	char line[512], scenario[32];
+	char line[SETTING_LINE_MAX], scenario[32];
 	bool begun = false;
 
 	fault_count = 0;

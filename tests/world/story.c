@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "jobs/base/mem.h"
+#include "jobs/run/driver_internal.h"
 #include "jobs/run/journal/event_json.h"
 #include "jobs/run/journal/journal.h"
 #include "jobs/run/journal/lease.h"
@@ -20,6 +21,8 @@ int __real_journal_read(struct journal *journal, const char *run, int64_t from, 
 			void *arg, struct err **err);
 int __wrap_journal_read(struct journal *journal, const char *run, int64_t from, journal_fn fn,
 			void *arg, struct err **err);
+void __real_replay_apply(struct driver *driver, const struct event *ev);
+void __wrap_replay_apply(struct driver *driver, const struct event *ev);
 int __real_lease_keep(struct lease *lease, struct err **err);
 int __wrap_lease_keep(struct lease *lease, struct err **err);
 
@@ -175,6 +178,17 @@ int __wrap_journal_read(struct journal *journal, const char *run, int64_t from, 
 			   (long long)known);
 	seen_journal(self, result == 0 ? JOURNAL_WAS_READ : JOURNAL_REFUSED);
 	return result;
+}
+
+/* What a driver goes by is in the journal: it applies no event before that is durable. */
+void __wrap_replay_apply(struct driver *driver, const struct event *ev)
+{
+	struct story *story = story_of(driver->run);
+
+	if (story && ev->seq > story->count)
+		contradict(story, "a driver went by event %lld, which is not in the journal",
+			   (long long)ev->seq);
+	__real_replay_apply(driver, ev);
 }
 
 /* Without its lease a driver journals nothing. */

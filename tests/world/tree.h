@@ -50,6 +50,8 @@ void tree_mkdirs(struct machine *machine, const char *path);
  * NULL. */
 char *tree_get(struct machine *machine, const char *path, size_t *ret_len);
 bool tree_exists(struct machine *machine, const char *path);
+/* Removes a file, as somebody at that machine would; false if it is not there. */
+bool tree_remove(struct machine *machine, const char *path);
 /* The path, as the kernel would show it, of an open file; for traces. Borrowed until the next
  * call. */
 const char *tree_path(const struct file *file);

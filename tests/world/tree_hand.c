@@ -132,6 +132,20 @@ bool tree_exists(struct machine *machine, const char *path)
 	return find(machine, path) != NULL;
 }
 
+bool tree_remove(struct machine *machine, const char *path)
+{
+	const char *name = strrchr(path, '/') + 1;
+	char folder_path[PATH_MAX];
+	struct inode *folder;
+
+	snprintf(folder_path, sizeof folder_path, "%.*s", (int)(name - path - 1), path);
+	folder = find(machine, folder_path);
+	if (!folder || !names_find(folder, name))
+		return false;
+	change_one(folder, name, NULL);
+	return true;
+}
+
 static void remove_all(struct inode *folder, const char *name, struct inode *inode)
 {
 	while (S_ISDIR(inode->mode) && inode->names.count > 0) {

@@ -27,6 +27,8 @@ struct truth_command {
 	int64_t resumed_step;          /* -1: from scratch */
 	int64_t first_step, last_step; /* computed; -1: none */
 	int compiled_late;             /* graphs compiled in a training */
+	bool agent_refused;  /* a call of its agent was refused before it began */
+	bool other_compiler; /* as it began, the cache was whole, but not for its compiler */
 	struct truth_command *next;    /* older */
 };
 extern struct truth_command *truth_commands; /* newest first */
@@ -38,6 +40,8 @@ struct truth_save {
 	int64_t step;
 	char path[512]; /* in the command's machine */
 	int64_t began_ns;
+	bool asked;       /* the command was told to save */
+	int64_t bytes;    /* of its state */
 	int64_t whole_ns; /* all of it is written; 0: it never was */
 	struct truth_save *next;
 };
