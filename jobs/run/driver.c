@@ -49,8 +49,13 @@ static int apply_drain(struct driver *driver, const struct effect *effect, struc
 	bool time_is_over = left_ms <= 0 || driver->flow.policy.drain_ms - left_ms >= UNTOLD_MS;
 	AUTO(err_freep) struct err *ignored = NULL;
 
-	if (driver_write_drain(driver, effect->phase, effect->attempt, err) == 0)
+	/* A repetition that fails does not take back what the job was told. */
+	if (driver->drain_told_attempt == effect->attempt)
 		return 0;
+	if (driver_write_drain(driver, effect->phase, effect->attempt, err) == 0) {
+		driver->drain_told_attempt = effect->attempt;
+		return 0;
+	}
 	if (driver->drain_failed_attempt != effect->attempt &&
 	    chores_fail(driver, effect->phase, effect->attempt,
 			"cannot ask the job to save; the job is stopped unless that works "

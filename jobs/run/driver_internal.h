@@ -96,8 +96,9 @@ struct driver {
 	/* the engine was asked to start the attempt, which may not be journalled yet: rebuilt, a
 	 * driver that takes over looks for the intended attempt (ATTEMPT_UNCERTAIN) */
 	bool submitted;
-	/* the attempt that could not be told to save, 0: none: rebuilt, it is told again */
-	int64_t drain_failed_attempt;
+	/* the attempts that could not be told to save, and that were told, 0: none: rebuilt, the
+	 * second is told again */
+	int64_t drain_failed_attempt, drain_told_attempt;
 	/* the claim on the graph key, once it was needed: rebuilt, its nonce is in the journal; the
 	 * run that is waited for, as journalled: rebuilt, recorded once more; the tag of the
 	 * manifest at the last look: rebuilt */
