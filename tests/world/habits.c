@@ -1,6 +1,7 @@
 /*
- * How commands, the cloud and who starts drivers behave in a schedule: drawn at each start, from the
- * few bad habits that this schedule has. A calm schedule has none, but all the good ones in their variety.
+ * How commands, the cloud and who starts drivers behave in a schedule: drawn at each start, from
+ * the few bad habits that this schedule has. A calm schedule has none, but all the good ones in
+ * their variety.
  */
 #include "tests/world/habits.h"
 

@@ -49,7 +49,7 @@ struct setting {
 	int64_t backoff_first_s, backoff_max_s;
 	int64_t grace_s, checkpoint_grace_s;
 	int64_t retry_attempts, retry_without_progress; /* 0: as it is by itself */
-	bool neighbour_first; /* it begins before the first run */
+	bool neighbour_first;                           /* it begins before the first run */
 };
 
 /* Runs follow one another until so many events have been written. */

@@ -27,9 +27,9 @@ struct truth_command {
 	int64_t resumed_step;          /* -1: from scratch */
 	int64_t first_step, last_step; /* computed; -1: none */
 	int compiled_late;             /* graphs compiled in a training */
-	bool agent_refused;  /* a call of its agent was refused before it began */
-	bool other_compiler; /* as it began, the cache was whole, but not for its compiler */
-	struct truth_command *next;    /* older */
+	bool agent_refused;            /* a call of its agent was refused before it began */
+	bool other_compiler;        /* as it began, the cache was whole, but not for its compiler */
+	struct truth_command *next; /* older */
 };
 extern struct truth_command *truth_commands; /* newest first */
 extern uint64_t truth_changes;               /* so often something was told here */
