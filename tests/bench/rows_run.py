@@ -113,6 +113,21 @@ def append(which: str):
     return measure
 
 
+def append_unchained(bench, case):
+    folder = bench.new("journal-unchained")
+    _, found = bench.json(bench.program("bench_journal_unchained"), "own", folder, EVENTS)
+    return EVENTS / found["seconds"], folder
+
+
+def check_sums(bench, case, own, peer):
+    """Each event has a sum with us, and none in the peer's."""
+    check_events(bench, case, own, peer)
+    for folder, count in ((own, EVENTS), (peer, 0)):
+        with sqlite3.connect(folder / "journal.db") as db:
+            found, = db.execute("SELECT count(*) FROM event WHERE json_extract(body, '$.sum') IS NOT NULL").fetchone()
+            expect(found, count, "events with a sum")
+
+
 def append_without_sqlite(bench, case):
     """One line and fdatasync: what the disk can do."""
     folder = bench.new("lines")
@@ -137,6 +152,40 @@ def check_durable(bench, case):
         calls = sum(int(line.split()[3]) for line in result.err.splitlines() if line.rstrip().endswith("sync"))
         if calls < 50:
             raise Wrong(f"{which}: {calls} calls make 50 events durable")
+
+
+# ---- marking ----
+
+
+def saved_checkpoint(bench: Bench) -> SimpleNamespace:
+    """1 GiB in eight files."""
+    folder = bench.new("saved")
+    block = random.Random(7).randbytes(1 << 20)
+    for number in range(8):
+        with open(folder / f"part-{number}.bin", "wb") as file:
+            for _ in range(128):
+                file.write(block)
+    return SimpleNamespace(saved=folder)
+
+
+def mark_copy(how: str):
+    """A script saves the checkpoint, and then it is marked, or just synced."""
+    def measure(bench, case):
+        root = bench.new(f"root-{how}")
+        copy = root / "checkpoint-10"
+        saving, _ = bench.process(tool("cp"), "-r", case.saved, copy)
+        if how == "own":
+            rest, _ = bench.process(bench.program("bench_mark"), copy)
+        else:
+            rest, _ = bench.process(tool("sync"), *sorted(copy.iterdir()), copy, root)
+        marks = [path.name for path in root.rglob("*.stoker.json")]
+        shutil.rmtree(root)
+        return saving + rest, marks
+    return measure
+
+
+def check_mark(bench, case, own, peer):
+    expect((len(own), len(peer)), (1, 0), "marks")
 
 
 # ---- resuming ----
@@ -371,6 +420,10 @@ RUN_ROWS = [
         check_phases, pairs=21),
     Row("event", "one durable event", "bare SQLite", "dd oflag=dsync", Goal(0.75, at_least=True), "/s", nothing,
         append("own"), append("bare"), append_without_sqlite, check_events, last=check_durable),
+    Row("event-sum", "one durable event with its sum", "without the sum", "", Goal(1 / 1.05, at_least=True), "/s",
+        nothing, append("own"), append_unchained, None, check_sums, pairs=11),
+    Row("mark", "save and mark 1 GiB", "cp and sync", "", Goal(1.1), "s", saved_checkpoint, mark_copy("own"),
+        mark_copy("bare"), None, check_mark, pairs=5),
     Row("resume", "resume from 100,000 events", "bare SQLite scan", "", Goal(4.0), "s", long_journal, resume, scan,
         None, check_resume, last=check_all_read),
     Row("log", "follow a log, 8 patterns (lines)", "Python's re", "wc -l", Goal(5.0, at_least=True), "/s", prepare_log,
