@@ -81,6 +81,16 @@ static void begin_wait(struct driver *driver)
 		options->on_away(options->arg, driver->failure);
 }
 
+/* Since when engine or journal have been silent: a job that is seen, and can be journalled, is not
+ * left because something else fails. */
+static struct mono silent_since(const struct driver *driver)
+{
+	bool is_seen = has_job(driver) && !driver->journal_fails &&
+		       driver->job_seen_at.ms > driver->away_since.ms;
+
+	return is_seen ? driver->job_seen_at : driver->away_since;
+}
+
 bool again_try(struct driver *driver)
 {
 	int64_t limit_ms = driver->flow.policy.unreachable_ms;
@@ -97,7 +107,7 @@ bool again_try(struct driver *driver)
 		return false;
 	begin_wait(driver);
 	driver->away_times++;
-	if (limit_ms > 0 && clock_mono_now().ms - driver->away_since.ms >= limit_ms) {
+	if (limit_ms > 0 && clock_mono_now().ms - silent_since(driver).ms >= limit_ms) {
 		err_code(&driver->failure, EXIT_UNREACHABLE);
 		return false;
 	}

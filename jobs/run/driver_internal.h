@@ -132,7 +132,8 @@ struct driver {
 	int64_t away_times;
 	char *away_why;
 	bool away_recorded;
-	bool journal_fails; /* the last failure was the journal's: own */
+	struct mono job_seen_at; /* when the engine last spoke of the job, ms 0: never: own */
+	bool journal_fails;      /* the last failure was the journal's: own */
 	bool unsure; /* an append that failed may be there all the same: rebuilt, by reading */
 	int crowded; /* submits in a row that the service throttled: own */
 	bool left;   /* an interrupt detached it: own, journalled as driver.left */

@@ -241,6 +241,8 @@ int watch_turn(struct driver *driver, struct err **err)
 	if (driver->engine->ops->describe(driver->engine, watch->job, watch->prefix, &status, err) <
 	    0)
 		return -1;
+	if (status.state != ENGINE_UNKNOWN)
+		driver->job_seen_at = clock_mono_now();
 	if (reading_turn(watch, is_ending(driver, &status), status.state == ENGINE_ENDED, &more,
 			 &unread) == 0) {
 		bookmark_put(watch, false);
