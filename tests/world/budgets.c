@@ -91,7 +91,7 @@ static size_t cause_of(struct budget *b, const struct event *ev)
 {
 	size_t i = 0;
 
-	if (!EVENT_HAS(ev, signature))
+	if (!EVENT_HAS(ev, signature) || ev->signature[0] == '\0')
 		return CAUSES;
 	while (i < CAUSES && b->causes[i] && strcmp(b->causes[i], ev->signature) != 0)
 		i++;

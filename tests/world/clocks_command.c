@@ -11,17 +11,13 @@
 #include <signal.h>
 #include <string.h>
 
-#include "jobs/base/mem.h"
 #include "jobs/base/text/js.h"
-#include "jobs/store/order.h"
-#include "tests/world/bucket.h"
 #include "tests/world/clocks_rules.h"
 #include "tests/world/clocks_time.h"
 #include "tests/world/faults.h"
 #include "tests/world/kernel_internal.h"
 #include "tests/world/play.h"
 #include "tests/world/rules.h"
-#include "tests/world/tree.h"
 #include "tests/world/truth.h"
 
 #define COMMANDS_MAX 256
@@ -81,26 +77,8 @@ static void on_signal(const struct process *to, int signo)
 /* The attempt that holds the claim of a phase; 0: nobody. */
 static int64_t holder_of(enum truth_phase phase)
 {
-	AUTO(auto_free)
-	char *key = mem_format("runs/%s/" CLAIM_DIR "%s", playing->run,
-			       phase == TRUTH_TRAIN ? "train" : "precompile");
-	AUTO(auto_free) char *path = NULL, *text = NULL;
-	json_auto_t *claim = NULL;
+	json_auto_t *claim = claim_in_workspace(phase);
 
-	if (playing->setting.far_workspace) {
-		const char *there;
-
-		path = mem_format("work/%s", key);
-		there = bucket_get("bucket", path, NULL);
-		text = there ? mem_copy(there) : NULL;
-	} else {
-		path = mem_format("%s/%s",
-				  playing->setting.state == STATE_SHARE ? "/shared/work"
-									: "/srv/user/work",
-				  key);
-		text = tree_get(playing->hosts[0], path, NULL);
-	}
-	claim = text ? json_loads(text, 0, NULL) : NULL;
 	return js_int(claim, "attempt", 0);
 }
 

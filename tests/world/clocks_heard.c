@@ -3,7 +3,8 @@
  * the log, backlog, number of checkpoints or size of the cache.
  *
  * A request in the journal is acted on when the driver tells the job to save, asks the engine to
- * stop or to find it, or ends the run; a signal when the driver has ended.
+ * stop or to find it, or ends the run; a signal when the driver has ended, or where it stops the
+ * run (habits.h) has requested that.
  */
 #include <signal.h>
 #include <string.h>
@@ -12,6 +13,7 @@
 #include "tests/world/clocks_rules.h"
 #include "tests/world/clocks_time.h"
 #include "tests/world/faults.h"
+#include "tests/world/habits.h"
 #include "tests/world/play.h"
 #include "tests/world/rules.h"
 
@@ -21,7 +23,10 @@ static struct {
 	bool open;
 	struct stretch since; /* a driver has it */
 } request;
-static struct stretch signalled[SIGNALLED_MAX];
+static struct signalled {
+	struct stretch since;
+	bool stops; /* the run is to be stopped by it */
+} signalled[SIGNALLED_MAX];
 static size_t signalled_count;
 
 static void reset(void)
@@ -82,8 +87,13 @@ static void on_call(const struct process *who, enum call_id id, const char *abou
 /* A request that cannot be read, or what follows from it cannot be journalled. */
 static void on_journal(const struct process *who, enum journal_word word)
 {
-	if (word == JOURNAL_REFUSED && who == request.since.who)
+	if (word != JOURNAL_REFUSED)
+		return;
+	if (who == request.since.who)
 		stretch_begin(&request.since, who);
+	for (size_t i = 0; i < signalled_count; i++)
+		if (signalled[i].stops && signalled[i].since.who == who)
+			stretch_begin(&signalled[i].since, who);
 }
 
 static void on_signal(const struct process *to, int signo)
@@ -92,23 +102,30 @@ static void on_signal(const struct process *to, int signo)
 	    signalled_count == SIGNALLED_MAX)
 		return;
 	for (size_t i = 0; i < signalled_count; i++)
-		if (signalled[i].who == to)
+		if (signalled[i].since.who == to)
 			return;
-	stretch_begin(&signalled[signalled_count++], to);
+	signalled[signalled_count].stops = signo == SIGINT && habits_stop_on_interrupt();
+	stretch_begin(&signalled[signalled_count++].since, to);
+}
+
+static bool is_obeyed(const struct signalled *signal, const struct story *story)
+{
+	return signal->since.who->state != PROCESS_ALIVE ||
+	       (signal->stops &&
+		(story->shadow.stop_requested || story->shadow.state >= FLOW_ENDING));
 }
 
 static void on_second(const struct story *story)
 {
-	(void)story;
 	if (request.open && request.since.who == seen_driver() &&
 	    stretch_ns(&request.since) > heard_ns())
 		rule_breaks("C1", "a stop was requested %.1f s ago and nothing is done",
 			    (double)stretch_ns(&request.since) / 1e9);
 	for (size_t i = 0; i < signalled_count; i++)
-		if (signalled[i].who->state == PROCESS_ALIVE &&
-		    stretch_ns(&signalled[i]) > heard_ns())
+		if (!is_obeyed(&signalled[i], story) &&
+		    stretch_ns(&signalled[i].since) > heard_ns())
 			rule_breaks("C1", "a driver had a signal %.1f s ago and goes on",
-				    (double)stretch_ns(&signalled[i]) / 1e9);
+				    (double)stretch_ns(&signalled[i].since) / 1e9);
 }
 
 const struct clock_rule clock_heard = {

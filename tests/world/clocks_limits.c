@@ -164,6 +164,13 @@ static void on_journal(const struct process *who, enum journal_word word)
 			stretch_begin(&limits[limit].due, who);
 }
 
+/* The same while a call of the journal has not come to an end: SQLite tries again by itself. */
+static void on_refusal(const struct refusal *refusal)
+{
+	if (strstr(refusal->about, "state"))
+		on_journal(refusal->who, JOURNAL_REFUSED);
+}
+
 /* An attempt is judged after it was looked at; what may have been submitted is found before it is
  * ended. */
 static void on_engine(const struct story *story, const struct engine_word *word)
@@ -183,4 +190,5 @@ const struct clock_rule clock_limits = {
 	.on_second = on_second,
 	.on_engine = on_engine,
 	.on_journal = on_journal,
+	.on_refusal = on_refusal,
 };

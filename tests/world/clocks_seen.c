@@ -9,8 +9,9 @@
 #include "tests/world/rules.h"
 
 static const struct clock_rule *const rows[] = {
-	&clock_evidence, &clock_backoff,  &clock_limits, &clock_heard,   &clock_unreachable,
-	&clock_stop,     &clock_takeover, &clock_lease,  &clock_helpers, &clock_command,
+	&clock_evidence, &clock_backoff,  &clock_limits,  &clock_heard,   &clock_unreachable,
+	&clock_stop,     &clock_takeover, &clock_lease,   &clock_helpers, &clock_command,
+	&clock_end,      &clock_refused,  &clock_timeout,
 };
 
 #define EACH(row)                                                                                  \
@@ -199,7 +200,10 @@ static int heard_submit(struct engine *engine, const struct engine_job *job, str
 
 	act("starts");
 	result = real_of(engine)->submit(engine, job, err);
-	tell((struct engine_word){ .what = WORD_SUBMIT, .answered = result == 0 }, job->prefix);
+	tell((struct engine_word){ .what = WORD_SUBMIT,
+				   .answered = result == 0,
+				   .there = result == 0 },
+	     job->prefix);
 	return result;
 }
 
@@ -207,7 +211,10 @@ static int heard_find(struct engine *engine, const char *name, const char *prefi
 {
 	int result = real_of(engine)->find(engine, name, prefix, err);
 
-	tell((struct engine_word){ .what = WORD_FIND, .answered = result >= 0 }, prefix);
+	tell((struct engine_word){ .what = WORD_FIND,
+				   .answered = result >= 0,
+				   .there = result > 0 },
+	     prefix);
 	return result;
 }
 
@@ -218,6 +225,7 @@ static int heard_describe(struct engine *engine, const char *name, const char *p
 
 	tell((struct engine_word){ .what = WORD_DESCRIBE,
 				   .answered = result == 0 && ret->state != ENGINE_UNKNOWN,
+				   .there = result == 0 && ret->state != ENGINE_UNKNOWN,
 				   .state = result == 0 ? ret->state : ENGINE_UNKNOWN },
 	     prefix);
 	return result;

@@ -20,6 +20,7 @@ struct engine_word {
 	enum phase phase;
 	int64_t attempt;
 	bool answered;           /* not refused, not lost */
+	bool there;              /* the job is, or was, one of the engine's: not STOP */
 	enum engine_state state; /* DESCRIBE */
 };
 

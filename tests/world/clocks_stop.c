@@ -30,6 +30,7 @@ static struct {
 	const struct process *by;
 	struct stretch untold; /* the driver cannot tell it to save */
 	bool told;             /* drain.json is there */
+	bool untellable;       /* the workspace has refused something that the driver asked */
 	bool asked;            /* the engine was asked to stop it */
 	int64_t waited_ns;     /* since the beginning, for the first such call */
 	bool accepted;         /* it said that it would */
@@ -90,8 +91,8 @@ static void on_engine(const struct story *story, const struct engine_word *word)
 	    word->phase != stop.phase || word->attempt != stop.attempt)
 		return;
 	/* What could not be told to save need not be waited for. */
-	if (stop.drains && !stop.asked && stop.told && passed_ns < grace_ns - 2 * WORLD_S &&
-	    !schedule_clock_stepped())
+	if (stop.drains && !stop.asked && (stop.told || !stop.untellable) &&
+	    passed_ns < grace_ns - 2 * WORLD_S && !schedule_clock_stepped())
 		rule_breaks("C4", "a drain of %d s is cut after %.1f s", (int)(grace_ns / WORLD_S),
 			    (double)passed_ns / 1e9);
 	stop.asked = true;
@@ -155,6 +156,11 @@ static void check_stop(const struct story *story)
 		rule_breaks("C4", "%s %d is to be stopped for %.1f s and the engine is not asked",
 			    flow_phase_names[stop.phase], (int)stop.attempt,
 			    (double)stop.waited_ns / 1e9);
+	if (stop.asked && !stop.accepted && stop.waited_ns > figure_ns(C5_AGAIN))
+		rule_breaks("C5",
+			    "the engine refused to stop %s %d %.1f s ago and is not asked again",
+			    flow_phase_names[stop.phase], (int)stop.attempt,
+			    (double)stop.waited_ns / 1e9);
 	if (stop.accepted &&
 	    stop.obeyed_ns > playing->setting.grace_s * WORLD_S + figure_ns(C5_OVER) &&
 	    !launch_is_over(story->run, stop.phase, stop.attempt))
@@ -189,10 +195,17 @@ static void on_journal(const struct process *who, enum journal_word word)
 		stop.journal_refuses = word == JOURNAL_REFUSED;
 }
 
+static void on_refusal(const struct refusal *refusal)
+{
+	if (refusal->who == seen_driver() && strstr(refusal->about, "work"))
+		stop.untellable = true;
+}
+
 const struct clock_rule clock_stop = {
 	.reset = reset,
 	.on_event = on_event,
 	.on_second = on_second,
 	.on_engine = on_engine,
 	.on_journal = on_journal,
+	.on_refusal = on_refusal,
 };

@@ -6,6 +6,9 @@
  * Who must answer are two: the engine, of the job, and the journal. A driver may go when one of
  * them has been silent for so long. Of those that may go at any time, one had a signal (8), one was
  * taken over (7).
+ *
+ * Nor does it wait on for a job that nobody has seen for so long, however often it looks for it and
+ * submits it again. The patience of who takes over begins again.
  */
 #include <signal.h>
 #include <string.h>
@@ -23,6 +26,8 @@ static struct {
 	const struct process *driver; /* that is not judged yet */
 	bool had_signal;
 	int64_t engine_ns, journal_ns; /* their last answers, to anybody */
+	bool unwritable;               /* what was to be journalled last was refused */
+	struct stretch unseen;         /* of the driver, that cannot see the job */
 } silence;
 
 static void reset(void)
@@ -35,13 +40,19 @@ static void on_engine(const struct story *story, const struct engine_word *word)
 	(void)story;
 	if (word->answered)
 		silence.engine_ns = now_ns;
+	if (word->there)
+		silence.unseen.who = NULL;
 }
 
 static void on_journal(const struct process *who, enum journal_word word)
 {
-	(void)who;
-	if (word != JOURNAL_REFUSED)
+	/* A journal that can be read need not be one that can be written. */
+	if (word == JOURNAL_WAS_WRITTEN || (word == JOURNAL_WAS_READ && !silence.unwritable))
 		silence.journal_ns = now_ns;
+	if (word != JOURNAL_WAS_READ)
+		silence.unwritable = word == JOURNAL_REFUSED;
+	if (word == JOURNAL_REFUSED && who == silence.unseen.who)
+		stretch_begin(&silence.unseen, who);
 }
 
 static void on_signal(const struct process *to, int signo)
@@ -82,8 +93,31 @@ static void on_event(const struct story *story, int64_t index)
 	}
 }
 
+/* It knows of a job that may be under way, and does not see it. */
+static void check_patience(const struct story *story)
+{
+	const struct process *driver = seen_driver();
+	const struct flow *flow = &story->shadow;
+	bool unseen =
+		seen_has_job(story) && !flow->leaving &&
+		(flow->attempt_state <= ATTEMPT_UNCERTAIN || flow->attempt_state == ATTEMPT_LOST);
+
+	if (!driver || !unseen) {
+		silence.unseen.who = NULL;
+		return;
+	}
+	if (silence.unseen.who != driver)
+		stretch_begin(&silence.unseen, driver);
+	if (stretch_ns(&silence.unseen) >
+	    flow->policy.unreachable_ms * WORLD_MS + figure_ns(C8_GIVES_UP))
+		rule_breaks("C8", "%s %d was not seen for %.1f s and its driver waits on",
+			    flow_phase_names[flow->phase], (int)flow->attempt,
+			    (double)stretch_ns(&silence.unseen) / 1e9);
+}
+
 static void on_second(const struct story *story)
 {
+	check_patience(story);
 	if (!silence.driver || silence.driver->state == PROCESS_ALIVE)
 		return;
 	judge(story);

@@ -18,20 +18,28 @@
 #include "tests/world/tree.h"
 #include "tests/world/tree_internal.h"
 
-#define HOUR_NS (3600 * WORLD_S)
-
 struct fault faults[FAULTS_MAX];
 int fault_count;
 
 const char *const fault_names[FAULT_KINDS] = {
-	[FAULT_CALL] = "call",           [FAULT_SLOW] = "slow",
-	[FAULT_SHORT] = "short",         [FAULT_KILL] = "kill",
-	[FAULT_PAUSE] = "pause",         [FAULT_SUSPEND] = "suspend",
-	[FAULT_REBOOT] = "reboot",       [FAULT_POWER] = "power",
-	[FAULT_CLOCK] = "clock",         [FAULT_OUTAGE] = "outage",
-	[FAULT_DISK_FULL] = "disk-full", [FAULT_TAKE_MACHINE] = "take-machine",
-	[FAULT_TAKE_DOWN] = "take-down", [FAULT_STOP] = "stop",
-	[FAULT_SIGNAL] = "signal",       [FAULT_RIVAL] = "rival",
+	[FAULT_CALL] = "call",
+	[FAULT_SLOW] = "slow",
+	[FAULT_SHORT] = "short",
+	[FAULT_PLACE] = "place",
+	[FAULT_KILL] = "kill",
+	[FAULT_PAUSE] = "pause",
+	[FAULT_SUSPEND] = "suspend",
+	[FAULT_REBOOT] = "reboot",
+	[FAULT_POWER] = "power",
+	[FAULT_CLOCK] = "clock",
+	[FAULT_OUTAGE] = "outage",
+	[FAULT_DISK_FULL] = "disk-full",
+	[FAULT_TAKE_MACHINE] = "take-machine",
+	[FAULT_TAKE_DOWN] = "take-down",
+	[FAULT_STOP] = "stop",
+	[FAULT_SIGNAL] = "signal",
+	[FAULT_SUPERSEDE] = "supersede",
+	[FAULT_RIVAL] = "rival",
 	[FAULT_LOSS] = "loss",
 };
 
@@ -59,6 +67,8 @@ static bool is_aimed(const struct fault *fault, const struct process *process, e
 {
 	if (fault->target != TARGET_ANY && fault->target != fault_target_of(process))
 		return false;
+	if (fault->kind == FAULT_PLACE)
+		return place_is_refused(fault, id, path);
 	/* Files and pipes alone: the kernel gives the rest, and each file of /proc, whole. */
 	if (fault->kind == FAULT_SHORT &&
 	    (!path || (path[0] != '/' && strncmp(path, "pipe:", 5) != 0) ||
@@ -79,8 +89,10 @@ static void strike(struct fault *fault, struct process *process, struct call *ca
 {
 	switch (fault->kind) {
 	case FAULT_CALL:
-		call->error = fault->error;
-		call->done = fault->done;
+	case FAULT_PLACE:
+		call->error =
+			fault->kind == FAULT_CALL ? fault->error : place_error(fault, call->id);
+		call->done = fault->done && call_rows[call->id].kind == CALL_CHANGES;
 		process->refused++;
 		seen_refusal(process, call->id, path);
 		break;
@@ -100,6 +112,11 @@ static void strike(struct fault *fault, struct process *process, struct call *ca
 		fault->left--;
 }
 
+static bool call_has_error(const struct fault *fault)
+{
+	return fault->kind == FAULT_CALL || fault->kind == FAULT_PLACE;
+}
+
 static void on_call(struct process *process, struct call *call, const char *path)
 {
 	if (playing->trace_calls && call_rows[call->id].kind != CALL_OWN)
@@ -108,12 +125,12 @@ static void on_call(struct process *process, struct call *call, const char *path
 	for (int i = 0; i < fault_count; i++) {
 		struct fault *fault = &faults[i];
 
-		if (fault->kind > FAULT_SHORT || !is_on(fault) ||
+		if (fault->kind > FAULT_IN_CALLS || !is_on(fault) ||
 		    !is_aimed(fault, process, call->id, path))
 			continue;
 		trace_line("%s %s%s%s%s", fault_names[fault->kind], call_rows[call->id].name,
-			   fault->kind == FAULT_CALL ? ": " : "",
-			   fault->kind == FAULT_CALL ? strerrorname_np(fault->error) : "",
+			   call_has_error(fault) ? ": " : "",
+			   call_has_error(fault) ? strerrorname_np(fault->error) : "",
 			   fault->done ? ", though done" : "");
 		strike(fault, process, call, path);
 		if (path)
@@ -156,6 +173,8 @@ static struct machine *pick_machine(const struct fault *fault)
 			all[count++] = job->machines[node];
 	return all[fault->chance % count];
 }
+
+static void happen(void *arg);
 
 static void go_on(void *arg)
 {
@@ -206,10 +225,19 @@ static void halt(struct fault *fault)
 	world_at(fault->until_ns + 60 * WORLD_S, boot, machine);
 }
 
+/* What kills once may kill again and again, as a kernel does that has too little memory. */
+static void happen_again(struct fault *fault)
+{
+	if (fault->mode == MODE_CALM && now_ns + fault->span_ns < fault->until_ns)
+		world_at(now_ns + fault->span_ns, happen, fault);
+}
+
 static void happen_to_process(struct fault *fault)
 {
 	struct process *process = pick_process(fault);
 
+	if (fault->kind == FAULT_KILL)
+		happen_again(fault);
 	if (!process)
 		return;
 	trace_line("%s %s:%d %s", fault_names[fault->kind], process->machine->host,
@@ -294,6 +322,9 @@ static void happen(void *arg)
 		trace_line("a user stops the run");
 		(void)operator_start(playing, 0, "stop", playing->run);
 		break;
+	case FAULT_SUPERSEDE:
+		claim_taken_by_another(fault->chance);
+		break;
 	case FAULT_RIVAL:
 		trace_line("a second driver is started");
 		(void)operator_start(playing, playing->hosts[1] ? 1 : 0, "resume", playing->run);
@@ -306,171 +337,15 @@ static void happen(void *arg)
 	}
 }
 
-/* ---- drawing them ---- */
-
-/* True for a call that asks a service, by the errors that only a service gives. */
-static bool asks_service(enum call_id id)
-{
-	return call_rows[id].errors[0] == EHOSTUNREACH;
-}
-
-/* Of the service that runs the jobs. */
-static bool asks_engine(enum call_id id)
-{
-	return strncmp(call_rows[id].name, "cloud_", strlen("cloud_")) == 0;
-}
-
-/* Calls that ask a service are few, and matter most: half of those that fail, if state or jobs are
- * far. */
-static enum call_id draw_call(void)
-{
-	bool far = (playing->setting.far_workspace || playing->setting.cloud) && chance_one_in(2);
-	bool of_engine = far && playing->setting.cloud && chance_one_in(2);
-	enum call_id id;
-
-	do
-		id = (enum call_id)chance_below(CALL_COUNT);
-	while (call_rows[id].kind == CALL_OWN || call_rows[id].errors[0] == 0 ||
-	       asks_service(id) != far || (of_engine && !asks_engine(id)));
-	return id;
-}
-
-static int draw_error(enum call_id id)
-{
-	int64_t count = 0;
-
-	while (call_rows[id].errors[count])
-		count++;
-	return call_rows[id].errors[chance_below(count)];
-}
-
-/* A span: mostly seconds, sometimes minutes, rarely longer than an hour. */
-static int64_t draw_span(void)
-{
-	switch (chance_below(30)) {
-	case 0:
-		return 1 + chance_below(2 * HOUR_NS);
-	case 1:
-	case 2:
-	case 3:
-	case 4:
-		return 1 + chance_below(300 * WORLD_S);
-	default:
-		return 1 + chance_below(20 * WORLD_S);
-	}
-}
-
-static void draw_call_fault(struct fault *fault)
-{
-	fault->target = (enum target)chance_below(TARGET_COMMAND); /* ours, or any */
-	fault->mode = (enum fault_mode)chance_below(MODE_COUNT);
-	if (fault->kind == FAULT_SHORT) {
-		fault->mode = MODE_MINUTE;
-		return;
-	}
-	fault->call = draw_call();
-	if (fault->kind == FAULT_CALL) {
-		fault->error = draw_error(fault->call);
-		fault->done = call_rows[fault->call].kind == CALL_CHANGES && chance_one_in(4);
-	} else {
-		fault->mode = chance_one_in(2) ? MODE_ONCE : MODE_THRICE;
-	}
-}
-
-static void draw_clock(struct fault *fault)
-{
-	static const int64_t steps[] = { 1, 60, 3600, INT64_C(10) * 365 * 86400 };
-	int64_t step = steps[chance_below(4)] * WORLD_S;
-
-	fault->span_ns = chance_one_in(2) ? step : -step;
-}
-
-/* Half of the faults come by the clock. The others follow an event, for much of a run's time
- * nothing happens that a fault could meet. */
-static void draw_time(struct fault *fault)
-{
-	if (chance_one_in(2)) {
-		fault->at_ns = 1 + chance_below(playing->calm_from_ns);
-		return;
-	}
-	fault->at_event = 1 + chance_below(EVENTS_WANTED);
-	fault->at_ns = chance_below(chance_one_in(2) ? WORLD_S / 10 : 3 * WORLD_S);
-}
-
-static void draw_one(struct fault *fault, enum fault_kind kind)
-{
-	*fault = (struct fault){ .kind = kind };
-	draw_time(fault);
-	fault->span_ns = draw_span();
-	fault->chance = chance_next();
-	if (kind <= FAULT_SHORT)
-		draw_call_fault(fault);
-	else if (kind == FAULT_CLOCK)
-		draw_clock(fault);
-	else if (kind == FAULT_SIGNAL)
-		fault->target = TARGET_DRIVER;
-	else if (kind == FAULT_KILL || kind == FAULT_PAUSE)
-		fault->target = (enum target)chance_below(TARGET_COUNT);
-	/* Longer than a lease is valid: who sleeps may find another one in its place. */
-	if ((kind == FAULT_PAUSE || kind == FAULT_SUSPEND) && chance_one_in(3))
-		fault->span_ns = (60 + chance_below(120)) * WORLD_S;
-}
-
-static bool has_place(enum fault_kind kind)
-{
-	bool cloudy = kind == FAULT_TAKE_MACHINE || kind == FAULT_TAKE_DOWN;
-
-	return cloudy                 ? playing->setting.cloud
-	       : kind == FAULT_OUTAGE ? playing->setting.far_workspace
-				      : true;
-}
-
-/* How often a family is drawn, in relation to the others. */
-static const int weights[FAULT_KINDS] = {
-	[FAULT_CALL] = 6,      [FAULT_SLOW] = 1,    [FAULT_SHORT] = 1,     [FAULT_KILL] = 3,
-	[FAULT_PAUSE] = 2,     [FAULT_SUSPEND] = 1, [FAULT_REBOOT] = 1,    [FAULT_POWER] = 2,
-	[FAULT_CLOCK] = 1,     [FAULT_OUTAGE] = 1,  [FAULT_DISK_FULL] = 1, [FAULT_TAKE_MACHINE] = 2,
-	[FAULT_TAKE_DOWN] = 1, [FAULT_STOP] = 2,    [FAULT_SIGNAL] = 2,    [FAULT_RIVAL] = 2,
-	[FAULT_LOSS] = 2,
-};
-
-static enum fault_kind draw_kind(void)
-{
-	int64_t sum = 0, at;
-	int kind = 0;
-
-	for (int i = 0; i < FAULT_KINDS; i++)
-		sum += weights[i];
-	for (at = chance_below(sum); at >= weights[kind]; kind++)
-		at -= weights[kind];
-	return (enum fault_kind)kind;
-}
-
-void faults_draw(void)
-{
-	int families = 1 + (int)chance_below(4);
-
-	fault_count = 0;
-	for (int family = 0; family < families && !playing->setting.calm; family++) {
-		enum fault_kind kind = draw_kind();
-		int times = 1 + (int)chance_below(8);
-
-		if (!has_place(kind))
-			continue;
-		if (kind == FAULT_STOP || kind == FAULT_TAKE_DOWN)
-			times = 1 + (int)chance_below(2);
-		while (times-- > 0 && fault_count < FAULTS_MAX)
-			draw_one(&faults[fault_count++], kind);
-	}
-}
+/* ---- when they begin ---- */
 
 /* Turns a fault on, from now or its time on. None outlasts the calm. */
 static void begin(struct fault *fault)
 {
 	int64_t calm_ns = playing->calm_from_ns;
-	int64_t lasts = fault->kind > FAULT_SHORT    ? fault->span_ns
-			: fault->mode == MODE_MINUTE ? 60 * WORLD_S
-						     : calm_ns;
+	int64_t lasts = fault->kind > FAULT_IN_CALLS && fault->mode != MODE_CALM ? fault->span_ns
+			: fault->mode == MODE_MINUTE                             ? 60 * WORLD_S
+										 : calm_ns;
 
 	fault->from_ns = fault->at_event > 0 ? now_ns + fault->at_ns : fault->at_ns;
 	if (fault->from_ns >= calm_ns)
@@ -479,7 +354,7 @@ static void begin(struct fault *fault)
 	if (fault->until_ns > calm_ns)
 		fault->until_ns = calm_ns;
 	fault->left = fault->mode == MODE_ONCE ? 1 : fault->mode == MODE_THRICE ? 3 : -1;
-	if (fault->kind > FAULT_SHORT)
+	if (fault->kind > FAULT_IN_CALLS)
 		world_at(fault->from_ns, happen, fault);
 }
 
@@ -527,12 +402,13 @@ bool faults_are_over(void)
 
 void fault_print(const struct fault *fault, char *ret, size_t size)
 {
-	snprintf(ret, size, "%s %" PRId64 "+%" PRId64 " %s %s %s %s %s %" PRId64 " %" PRIu64,
+	snprintf(ret, size, "%s %" PRId64 "+%" PRId64 " %s %s %s %s %s %" PRId64 " %" PRIu64 "%s%s",
 		 fault_names[fault->kind], fault->at_event, fault->at_ns,
 		 target_names[fault->target], call_rows[fault->call].name,
 		 fault->error ? strerrorname_np(fault->error) : "-",
 		 fault->done ? "done" : "undone", fault_mode_names[fault->mode], fault->span_ns,
-		 fault->chance);
+		 fault->chance, fault->kind == FAULT_PLACE ? " " : "",
+		 fault->kind == FAULT_PLACE ? place_names[fault->place] : "");
 }
 
 static int find_name(const char *const *names, int count, const char *name)
@@ -554,24 +430,28 @@ static int find_error(enum call_id id, const char *name)
 
 bool fault_parse(const char *line, struct fault *ret)
 {
-	char kind[32], target[16], call[64], error[32], done[8], mode[8];
-	int id, found[3];
+	char kind[32], target[16], call[64], error[32], done[8], mode[8], place[16] = "";
+	int id, found[4];
 
 	*ret = (struct fault){ 0 };
-	if (sscanf(line, "%31s %" SCNd64 "+%" SCNd64 " %15s %63s %31s %7s %7s %" SCNd64 " %" SCNu64,
+	if (sscanf(line,
+		   "%31s %" SCNd64 "+%" SCNd64 " %15s %63s %31s %7s %7s %" SCNd64 " %" SCNu64
+		   " %15s",
 		   kind, &ret->at_event, &ret->at_ns, target, call, error, done, mode,
-		   &ret->span_ns, &ret->chance) != 10)
+		   &ret->span_ns, &ret->chance, place) < 10)
 		return false;
 	for (id = 0; id < CALL_COUNT && strcmp(call_rows[id].name, call) != 0; id++)
 		;
 	found[0] = find_name(fault_names, FAULT_KINDS, kind);
 	found[1] = find_name(target_names, TARGET_COUNT, target);
 	found[2] = find_name(fault_mode_names, MODE_COUNT, mode);
-	if (id == CALL_COUNT || found[0] < 0 || found[1] < 0 || found[2] < 0)
+	found[3] = place[0] ? find_name(place_names, PLACES, place) : 0;
+	if (id == CALL_COUNT || found[0] < 0 || found[1] < 0 || found[2] < 0 || found[3] < 0)
 		return false;
 	ret->kind = (enum fault_kind)found[0];
 	ret->target = (enum target)found[1];
 	ret->mode = (enum fault_mode)found[2];
+	ret->place = found[3];
 	ret->call = (enum call_id)id;
 	ret->error = find_error(ret->call, error);
 	ret->done = strcmp(done, "done") == 0;

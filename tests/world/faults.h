@@ -7,10 +7,12 @@
 #ifndef STK_TESTS_WORLD_FAULTS_H
 #define STK_TESTS_WORLD_FAULTS_H
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "tests/world/call.h"
+#include "tests/world/truth.h"
 
 struct process;
 
@@ -25,10 +27,12 @@ enum target {
 };
 
 enum fault_kind {
-	FAULT_CALL,         /* a call fails: once, three times in a row, for a minute, until calm */
-	FAULT_SLOW,         /* a call takes seconds or minutes */
-	FAULT_SHORT,        /* reads and writes are short */
-	FAULT_KILL,         /* SIGKILL of one process */
+	FAULT_CALL,  /* a call fails: once, three times in a row, for a minute, until calm */
+	FAULT_SLOW,  /* a call takes seconds or minutes */
+	FAULT_SHORT, /* reads and writes are short */
+	FAULT_PLACE, /* a place refuses whatever is asked of it, or only what changes it */
+	FAULT_IN_CALLS = FAULT_PLACE, /* up to here */
+	FAULT_KILL,         /* SIGKILL of one process; of mode calm: again after each span */
 	FAULT_PAUSE,        /* SIGSTOP, later SIGCONT */
 	FAULT_SUSPEND,      /* a machine sleeps for a while */
 	FAULT_REBOOT,       /* a machine stops without loss of what it wrote, and starts again */
@@ -40,6 +44,7 @@ enum fault_kind {
 	FAULT_TAKE_DOWN,    /* somebody ends the job at the service */
 	FAULT_STOP,         /* a user stops the run */
 	FAULT_SIGNAL,       /* a driver gets SIGTERM or SIGINT */
+	FAULT_SUPERSEDE,    /* another attempt takes the claim of the one that runs */
 	FAULT_RIVAL,        /* another driver is started though one is there */
 	FAULT_LOSS,         /* somebody removes a file of the cache or of a checkpoint */
 	FAULT_KINDS
@@ -60,6 +65,7 @@ struct fault {
 	enum fault_mode mode;
 	int64_t span_ns; /* how long it lasts, how far a clock is set, how slow a call is */
 	uint64_t chance; /* which of several processes or machines */
+	int place;       /* of FAULT_PLACE */
 	/* while it plays */
 	int64_t from_ns, until_ns;
 	int left;
@@ -69,6 +75,20 @@ struct fault {
 #define FAULTS_MAX 64
 extern struct fault faults[FAULTS_MAX];
 extern int fault_count;
+
+/* Places that a fault may be about: parts of the paths, or of the keys, that lie there. */
+#define PLACES 7
+extern const char *const place_names[PLACES];
+/* The fault refuses that call about that path (NULL: it has none); with which of its errors. */
+bool place_is_refused(const struct fault *fault, enum call_id id, const char *path);
+int place_error(const struct fault *fault, enum call_id id);
+/* Draws which place, what of it and how. */
+void place_draw(struct fault *fault);
+
+/* The claim of a phase as it lies in the workspace of the run that plays; NULL: none. */
+json_t *claim_in_workspace(enum truth_phase phase);
+/* Another has it, if a command of the run is under way. */
+void claim_taken_by_another(uint64_t chance);
 
 /* Draws the faults of the schedule that plays. */
 void faults_draw(void);

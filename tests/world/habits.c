@@ -33,6 +33,7 @@ enum habit {
 	HABIT_OTHER_COMPILER, /* some of its machines have another version */
 	HABIT_FAILS_DENIED,   /* for want of a right, or of quota */
 	HABIT_TIMER_STARTS,   /* a timer starts drivers whether or not one is there */
+	HABIT_STOPS_BY_HAND,  /* who types Ctrl-C wants the run to be stopped */
 	HABITS
 };
 static bool has[HABITS];
@@ -140,9 +141,15 @@ void habits_draw(void)
 		has[habit] = !playing->setting.calm && chance_one_in(is_of_service(habit) ? 3 : 5);
 	playing->bad_attempts = chance_below(9);
 	has[HABIT_SAVES_IN_PLACE] = chance_one_in(3);
+	has[HABIT_STOPS_BY_HAND] = chance_one_in(2);
 	playing->cloud_restarts = !playing->setting.calm && chance_one_in(4);
 	programs_traits = draw_traits;
 	cloud_habits = draw_cloud;
+}
+
+bool habits_stop_on_interrupt(void)
+{
+	return has[HABIT_STOPS_BY_HAND];
 }
 
 void habits_print(char *ret, size_t size)

@@ -9,6 +9,8 @@
 void habits_draw(void);
 /* A timer starts drivers, whether or not one is there, until the run has ended. */
 bool habits_timer_starts(void);
+/* SIGINT at a driver stops its run; else the driver leaves. */
+bool habits_stop_on_interrupt(void);
 /* Writes them as a line of a script; reads one (false: it is none). */
 void habits_print(char *ret, size_t size);
 bool habits_parse(const char *line);

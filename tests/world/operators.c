@@ -1,6 +1,7 @@
 /* The commands of stoker as processes of the world: see operators.h. */
 #include "tests/world/operators.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -12,6 +13,7 @@
 #include "jobs/run/request.h"
 #include "jobs/spec/spec.h"
 #include "jobs/store/order.h"
+#include "tests/world/habits.h"
 #include "tests/world/kernel.h"
 
 /* ---- the commands ---- */
@@ -23,10 +25,19 @@ static void complain(const struct err *why)
 	fprintf(stderr, "stoker: %s\n", text);
 }
 
+/* Who types Ctrl-C may have the run be stopped; a service manager's SIGTERM never does. */
+static enum interrupt on_interrupt(void *arg, int signo)
+{
+	(void)arg;
+	return signo == SIGINT && habits_stop_on_interrupt() ? INTERRUPT_STOP : INTERRUPT_DETACH;
+}
+
 static int drive(struct journal *journal, const char *run, const struct plan *plan,
 		 struct err **err)
 {
-	const struct driver_options options = { .run = run, .plan = plan };
+	const struct driver_options options = { .run = run,
+						.plan = plan,
+						.on_interrupt = on_interrupt };
 	enum exit_code code = EXIT_DEFECT;
 
 	return driver_run(journal, &options, &code, err) < 0 ? -1 : (int)code;

@@ -210,9 +210,9 @@ static int64_t calm_from(void)
 {
 	if (playing->setting.calm)
 		return 0;
-	if (chance_one_in(40))
+	if (chance_one_in(40) || playing->setting.step_ns > 30 * WORLD_S)
 		return (300 + chance_below(6900)) * WORLD_S;
-	return (10 + chance_below(chance_one_in(5) ? 300 : 60)) * WORLD_S;
+	return (10 + chance_below(chance_one_in(4) ? 300 : 60)) * WORLD_S;
 }
 
 /* Since the faults are over: a run that has not ended may wait for a person. */

@@ -149,7 +149,8 @@ static void draw(struct schedule *schedule)
 	s->steps = 10 + chance_below(25);
 	s->step_ns = chance_one_in(5) ? (500 + chance_below(2500)) * WORLD_MS
 				      : (20 + chance_below(200)) * WORLD_MS;
-	s->compile_ns = chance_one_in(20) ? 4 * WORLD_S : (50 + chance_below(450)) * WORLD_MS;
+	s->compile_ns =
+		(chance_one_in(6) ? 1000 + chance_below(4000) : 50 + chance_below(450)) * WORLD_MS;
 	s->saves_every = 1 + chance_below(4);
 	s->stall_s = chance_one_in(100) ? 0 : 20 + chance_below(30);
 	s->compile_timeout_s = chance_one_in(200) ? 0 : 20 + chance_below(40);
@@ -161,13 +162,33 @@ static void draw(struct schedule *schedule)
 	s->backoff_max_s = 5 + chance_below(30);
 	s->grace_s = 2 + chance_below(20);
 	s->checkpoint_grace_s = 5 + chance_below(25);
+	if (chance_one_in(8)) { /* a patient spec */
+		s->backoff_first_s = 5 + chance_below(40);
+		s->backoff_max_s = s->backoff_first_s + chance_below(120);
+	}
 	s->on_exceed = chance_one_in(2) ? 0 : 1 + (int)chance_below(STK_LENGTH(on_exceed) - 1);
 	s->trains_on_incomplete = chance_one_in(10);
 	s->retry_attempts = draw_retries();
 	s->retry_without_progress = draw_retries();
 	s->neighbour_first = s->neighbour && chance_one_in(2);
-	if (s->calm)
+	if (s->calm) {
 		s->deadline_s = s->queue_s = 0;
+		s->compile_timeout_s = 120;
+		if (chance_one_in(3)) { /* slow, and healthy all the same */
+			s->step_ns = (2 + chance_below(s->stall_s / 3 + 1)) * WORLD_S;
+			s->steps = 4 + chance_below(6);
+		}
+		return;
+	}
+	if (chance_one_in(3)) /* limits that are reached soon */
+		s->start_s = 5 + chance_below(40);
+	if (chance_one_in(3))
+		s->unreachable_s = 10 + chance_below(50);
+	if (chance_one_in(100)) { /* hours of training, and of faults */
+		s->step_ns = (60 + chance_below(300)) * WORLD_S;
+		s->stall_s = 1800;
+		s->deadline_s = 0;
+	}
 }
 
 /* The fixed settings in which every place is tried. */

@@ -1,0 +1,159 @@
+/*
+ * C14. The end: an attempt's end takes at most 30 s, with 2,000 checkpoints marked before. Within
+ * two hours of the last fault every run ends, or says what it is waiting for (play.c).
+ *
+ * Counted is the time from the end of the last command of an attempt on in which its agent and the
+ * helpers of that could act. What one of them was refused meanwhile may be tried again for as long;
+ * a checkpoint of which nobody knows yet that it is complete is brought away and marked first.
+ */
+#include <string.h>
+#include <sys/wait.h>
+
+#include "jobs/base/mem.h"
+#include "jobs/store/order.h"
+#include "tests/world/clocks_rules.h"
+#include "tests/world/clocks_time.h"
+#include "tests/world/faults.h"
+#include "tests/world/kernel_internal.h"
+#include "tests/world/play.h"
+#include "tests/world/rules.h"
+#include "tests/world/truth.h"
+
+#define ENDS_MAX 256
+
+static struct end {
+	const struct truth_command *command;
+	const struct process *agent;
+	int64_t counted_ns; /* since then */
+	int64_t most_ns;
+} ends[ENDS_MAX];
+static size_t end_count;
+
+static void reset(void)
+{
+	end_count = 0;
+}
+
+static bool is_over(const struct truth_command *command)
+{
+	return command->process->state != PROCESS_ALIVE;
+}
+
+/* The agent that has started the command, if it lives. Pids come again after a boot. */
+static const struct process *agent_of(const struct truth_command *command)
+{
+	const struct process *parent = process_parent(command->process);
+
+	return parent && parent->state == PROCESS_ALIVE &&
+			       parent->number < command->process->number &&
+			       fault_target_of(parent) == TARGET_AGENT
+		       ? parent
+		       : NULL;
+}
+
+/* No node computes any more. */
+static bool is_attempt_over(const struct truth_command *command)
+{
+	for (const struct truth_command *c = truth_commands; c; c = c->next)
+		if (!is_over(c) && c->phase == command->phase && c->attempt == command->attempt &&
+		    strcmp(c->run, command->run) == 0)
+			return false;
+	return true;
+}
+
+/* Checkpoints of the attempt that were not known to be marked when it ended. */
+static int64_t count_unmarked(const struct truth_command *command)
+{
+	const struct story *story = story_of(command->run);
+	int64_t unmarked = 0;
+
+	for (const struct truth_save *save = truth_saves; save; save = save->next)
+		unmarked += save->command->phase == command->phase &&
+			    save->command->attempt == command->attempt &&
+			    strcmp(save->command->run, command->run) == 0;
+	for (int64_t i = 0; story && i < story->count; i++)
+		unmarked -= story->events[i].event.kind == EV_CHECKPOINT_COMPLETE &&
+			    story->events[i].event.attempt == command->attempt;
+	return unmarked > 0 ? unmarked : 0;
+}
+
+/* An agent of the attempt was killed, or has left without a word. The main node waits for what such
+ * a node might still bring, for ten minutes. */
+static bool has_lost_agents(const struct truth_command *command)
+{
+	AUTO(auto_free)
+	char *folder = mem_format("runs/%s/%s-%lld/", command->run,
+				  command->phase == TRUTH_TRAIN ? "train" : "precompile",
+				  (long long)command->attempt);
+
+	for (const struct process *p = processes; p; p = p->next)
+		if (p->state != PROCESS_ALIVE && p->argv && p->argv[0] && p->argv[1] &&
+		    fault_target_of(p) == TARGET_AGENT && strstr(p->argv[1], folder) &&
+		    (!WIFEXITED(p->status) || WEXITSTATUS(p->status) == AGENT_EXIT_NOT_MINE))
+			return true;
+	return false;
+}
+
+static struct end *end_of(const struct truth_command *command)
+{
+	for (size_t i = 0; i < end_count; i++)
+		if (ends[i].command == command)
+			return &ends[i];
+	if (end_count == ENDS_MAX)
+		return NULL;
+	ends[end_count] = (struct end){
+		.command = command,
+		.most_ns = figure_ns(C14_END) + count_unmarked(command) * figure_ns(C14_SAVE),
+	};
+	return &ends[end_count++];
+}
+
+/* The agent itself, or one of its children. */
+static bool is_of(const struct process *agent, const struct process *process)
+{
+	return process == agent || process_parent(process) == agent;
+}
+
+static bool all_can_act(const struct process *agent)
+{
+	for (const struct process *p = processes; p; p = p->next)
+		if (p->state == PROCESS_ALIVE && is_of(agent, p) && !time_counts(p))
+			return false;
+	return true;
+}
+
+static void on_second(const struct story *story)
+{
+	(void)story;
+	for (const struct truth_command *c = truth_commands; c; c = c->next) {
+		const struct process *agent = is_over(c) ? agent_of(c) : NULL;
+		struct end *end;
+
+		if (!agent || strcmp(c->run, playing->run) != 0 || !is_attempt_over(c))
+			continue;
+		end = end_of(c);
+		if (!end)
+			return;
+		end->agent = agent;
+		if (all_can_act(agent) && (c->nodes == 1 || !has_lost_agents(c)))
+			end->counted_ns += WORLD_S;
+		if (end->counted_ns > end->most_ns)
+			rule_breaks("C14", "%s %d is over for %.1f s and its agent is not",
+				    flow_phase_names[c->phase == TRUTH_TRAIN ? PHASE_TRAIN
+									     : PHASE_PRECOMPILE],
+				    (int)c->attempt, (double)end->counted_ns / 1e9);
+	}
+}
+
+static void on_refusal(const struct refusal *refusal)
+{
+	for (size_t i = 0; i < end_count; i++)
+		if (ends[i].agent && is_of(ends[i].agent, refusal->who))
+			ends[i].counted_ns = 0;
+}
+
+const struct clock_rule clock_end = {
+	.reset = reset,
+	.on_second = on_second,
+	.on_refusal = on_refusal,
+};

@@ -1,0 +1,141 @@
+/*
+ * C10. No dead ends: each refused effect is repeated, replaced by a stronger one, or named by an
+ * event within 60 s. At the end the list of refusals without consequence is empty.
+ *
+ * An effect is a call of a driver that changes what others can see: a file or an object of the
+ * state or the workspace, or a job. It is repeated by another change of the same folder, or of the
+ * same job. Whatever an agent or a helper was refused has consequences of its own: rules 4 and 7,
+ * C11.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/world/clocks_rules.h"
+#include "tests/world/clocks_time.h"
+#include "tests/world/faults.h"
+#include "tests/world/play.h"
+#include "tests/world/rules.h"
+
+#define REFUSED_MAX 64
+#define NAME_MAX_   200
+
+static struct refused {
+	struct stretch
+		since; /* of the driver that was refused it; who NULL: it has had consequences */
+	enum call_id id;
+	char folder[NAME_MAX_];
+} refused[REFUSED_MAX];
+static size_t refused_count;
+
+static void reset(void)
+{
+	refused_count = 0;
+}
+
+static bool is_effect(enum call_id id, const char *about)
+{
+	bool shared = strstr(about, "work/") || strstr(about, "state/");
+
+	/* Most files are opened to be read. A draft that is left is nobody's; the driver's own
+	 * copies are its own; claims and leases run out by themselves. */
+	if (id == CALL_open || id == CALL_openat || strstr(about, "/.local/") ||
+	    strstr(about, "/claims") || strstr(about, "/lease.json") ||
+	    (id == CALL_unlinkat && strstr(about, "/.stk-tmp-")))
+		return false;
+	return (shared && (call_rows[id].kind == CALL_CHANGES || id == CALL_write)) ||
+	       id == CALL_cloud_stop || id == CALL_cloud_submit;
+}
+
+static void folder_of(const char *about, char ret[NAME_MAX_])
+{
+	const char *slash = strrchr(about, '/');
+
+	snprintf(ret, NAME_MAX_, "%.*s", (int)(slash ? slash - about : (long)strlen(about)), about);
+}
+
+static void on_refusal(const struct refusal *refusal)
+{
+	struct refused *one = &refused[refused_count];
+
+	if (refusal->who != seen_driver() || refused_count == REFUSED_MAX ||
+	    !is_effect(refusal->id, refusal->about))
+		return;
+	refused_count++;
+	one->id = refusal->id;
+	folder_of(refusal->about, one->folder);
+	stretch_begin(&one->since, refusal->who);
+}
+
+static void forget(size_t at)
+{
+	refused[at] = refused[--refused_count];
+}
+
+/* Called before a refusal of the same call is. */
+static void on_call(const struct process *who, enum call_id id, const char *about)
+{
+	char folder[NAME_MAX_];
+
+	(void)who;
+	if (refused_count == 0 || !is_effect(id, about))
+		return;
+	folder_of(about, folder);
+	for (size_t i = 0; i < refused_count;)
+		if (strcmp(refused[i].folder, folder) == 0)
+			forget(i);
+		else
+			i++;
+}
+
+/* An event that says why something is not as it should be. */
+static bool is_named_by(const struct event *ev)
+{
+	switch (ev->kind) {
+	case EV_ATTEMPT_ENDED:
+		return ev->class != CLASS_NONE;
+	case EV_RUN_ENDED:
+		return ev->exit_code != 0;
+	case EV_CHORE_FAILED:
+	case EV_ATTEMPT_LOST:
+	case EV_DRIVER_WAITING:
+	case EV_DRIVER_LEFT:
+	case EV_DRIVER_TOOK_OVER:
+		return true;
+	default:
+		return false;
+	}
+}
+
+static void on_event(const struct story *story, int64_t index)
+{
+	if (is_named_by(&story->events[index].event))
+		refused_count = 0;
+}
+
+static void on_second(const struct story *story)
+{
+	(void)story;
+	for (size_t i = 0; i < refused_count; i++)
+		if (refused[i].since.who == seen_driver() &&
+		    stretch_ns(&refused[i].since) > figure_ns(C10_SAID))
+			rule_breaks("C10", "%s in %s was refused %.1f s ago, and nothing followed",
+				    call_rows[refused[i].id].name, refused[i].folder,
+				    (double)stretch_ns(&refused[i].since) / 1e9);
+}
+
+static void on_end(const struct story *story)
+{
+	(void)story;
+	if (refused_count > 0)
+		rule_breaks("C10", "%s in %s was refused, and nothing followed until the end",
+			    call_rows[refused[0].id].name, refused[0].folder);
+}
+
+const struct clock_rule clock_refused = {
+	.reset = reset,
+	.on_event = on_event,
+	.on_second = on_second,
+	.on_refusal = on_refusal,
+	.on_call = on_call,
+	.on_end = on_end,
+};
