@@ -190,7 +190,7 @@ enum call_answer service_request(int id, const char *about, uint64_t bytes)
 
 	time_call_returns(self);
 	if (answer != ANSWER_YES)
-		seen_refusal(self, (enum call_id)id, about);
+		seen_refusal(self, (enum call_id)id, about, answer == ANSWER_LOST);
 	return answer;
 }
 

@@ -57,7 +57,8 @@ static void on_refusal(const struct refusal *refusal)
 {
 	struct refused *one = &refused[refused_count];
 
-	if (refusal->who != seen_driver() || refused_count == REFUSED_MAX ||
+	/* Of what was done a look shows that nothing more is to be done. */
+	if (refusal->done || refusal->who != seen_driver() || refused_count == REFUSED_MAX ||
 	    !is_effect(refusal->id, refusal->about))
 		return;
 	refused_count++;

@@ -109,9 +109,9 @@ void seen_look_end(const struct story *story)
 	}
 }
 
-void seen_refusal(const struct process *who, enum call_id id, const char *about)
+void seen_refusal(const struct process *who, enum call_id id, const char *about, bool done)
 {
-	const struct refusal refusal = { who, id, about ? about : "" };
+	const struct refusal refusal = { who, id, about ? about : "", done };
 
 	if (schedule_serves_neighbour(who))
 		return;

@@ -32,6 +32,7 @@ struct refusal {
 	const struct process *who;
 	enum call_id id;
 	const char *about; /* path, key or name; "": nothing with a name */
+	bool done;         /* it was carried out all the same */
 };
 
 /* A rule; a function may be NULL. Those with a story are called once there is one. */
@@ -65,7 +66,7 @@ void seen_look_end(const struct story *story); /* once */
 
 /* The same engine, listened to. */
 const struct engine_ops *seen_engine(const struct engine_ops *real);
-void seen_refusal(const struct process *who, enum call_id id, const char *about);
+void seen_refusal(const struct process *who, enum call_id id, const char *about, bool done);
 void seen_journal(const struct process *who, enum journal_word word);
 /* A call that the running process begins; of a driver's the rules hear that have a name. */
 void seen_call(const struct process *who, enum call_id id, const char *about);

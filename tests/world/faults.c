@@ -94,7 +94,7 @@ static void strike(struct fault *fault, struct process *process, struct call *ca
 			fault->kind == FAULT_CALL ? fault->error : place_error(fault, call->id);
 		call->done = fault->done && call_rows[call->id].kind == CALL_CHANGES;
 		process->refused++;
-		seen_refusal(process, call->id, path);
+		seen_refusal(process, call->id, path, call->done);
 		break;
 	case FAULT_SLOW:
 		time_call_hangs(process);

@@ -175,7 +175,7 @@ static void draw(struct schedule *schedule)
 		s->deadline_s = s->queue_s = 0;
 		s->compile_timeout_s = 120;
 		if (chance_one_in(3)) { /* slow, and healthy all the same */
-			s->step_ns = (2 + chance_below(s->stall_s / 3 + 1)) * WORLD_S;
+			s->step_ns = (2 + chance_below(s->stall_s / 4 - 1)) * WORLD_S;
 			s->steps = 4 + chance_below(6);
 		}
 		return;
