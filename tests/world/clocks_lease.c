@@ -34,7 +34,7 @@ static struct {
 } lease;
 
 /* Drivers that had it, and what became of that. */
-#define DRIVERS_MAX 64
+#define DRIVERS_MAX 1024
 static struct had {
 	const struct process *who;
 	bool over;      /* another has it, or its time is over */

@@ -514,6 +514,7 @@ static void rule9(const struct story *story)
 				    "precompile %d is intended without a claim on its graph key",
 				    (int)ev->attempt);
 		else if (ev->attempt == 1 && !story_last(story, EV_ATTEMPT_INTENDED, ev->seq) &&
+			 !story_last(story, EV_CACHE_REPAIRED, ev->seq) &&
 			 was_filled_before(story, ev->seq))
 			rule_breaks("9", "precompile 1 is intended, and another run has filled the "
 					 "cache before");
