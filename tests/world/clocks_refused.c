@@ -36,9 +36,9 @@ static bool is_effect(enum call_id id, const char *about)
 {
 	bool shared = strstr(about, "work/") || strstr(about, "state/");
 
-	/* Most files are opened to be read. A draft that is left is nobody's, and SQLite makes use
-	 * of what it finds again; the driver's own
-	 * copies are its own; claims and leases run out by themselves. */
+	/* Most files are opened to be read. A draft that is left is nobody's; SQLite makes use of
+	 * what it finds again; the driver's own copies are its own; claims and leases run out by
+	 * themselves. */
 	if (id == CALL_open || id == CALL_openat || strstr(about, "/.local/") ||
 	    strstr(about, "/claims") || strstr(about, "/lease.json") ||
 	    (id == CALL_unlinkat && strstr(about, "/.stk-tmp-")) || strstr(about, "/journal.db-"))
