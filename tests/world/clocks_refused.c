@@ -36,12 +36,12 @@ static bool is_effect(enum call_id id, const char *about)
 {
 	bool shared = strstr(about, "work/") || strstr(about, "state/");
 
-	/* Most files are opened to be read. A draft that is left is nobody's; SQLite makes use of
-	 * what it finds again; the driver's own copies are its own; claims and leases run out by
-	 * themselves. */
+	/* Most files are opened to be read. A draft that is left is nobody's; what SQLite
+	 * cannot do, it says by itself; the driver's own copies are its own; claims and leases run
+	 * out by themselves. */
 	if (id == CALL_open || id == CALL_openat || strstr(about, "/.local/") ||
 	    strstr(about, "/claims") || strstr(about, "/lease.json") ||
-	    (id == CALL_unlinkat && strstr(about, "/.stk-tmp-")) || strstr(about, "/journal.db-"))
+	    (id == CALL_unlinkat && strstr(about, "/.stk-tmp-")) || strstr(about, "/journal.db"))
 		return false;
 	return (shared && (call_rows[id].kind == CALL_CHANGES || id == CALL_write)) ||
 	       id == CALL_cloud_stop || id == CALL_cloud_submit;
@@ -114,6 +114,14 @@ static void on_event(const struct story *story, int64_t index)
 		refused_count = 0;
 }
 
+/* Nothing can be named that cannot be journalled, and nobody acts without the lease. */
+static void on_journal(const struct process *who, enum journal_word word)
+{
+	for (size_t i = 0; word == JOURNAL_REFUSED && i < refused_count; i++)
+		if (refused[i].since.who == who)
+			stretch_begin(&refused[i].since, who);
+}
+
 static void on_second(const struct story *story)
 {
 	(void)story;
@@ -139,5 +147,6 @@ const struct clock_rule clock_refused = {
 	.on_second = on_second,
 	.on_refusal = on_refusal,
 	.on_call = on_call,
+	.on_journal = on_journal,
 	.on_end = on_end,
 };

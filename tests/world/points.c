@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 
+#include "tests/world/clocks_seen.h"
 #include "tests/world/cloud.h"
 #include "tests/world/faults.h"
 #include "tests/world/kernel.h"
@@ -163,6 +164,7 @@ static void cut(struct machine *machine)
 
 static void at_place(struct process *process, struct call *call, const char *path)
 {
+	seen_call(process, call->id, path);
 	if (own || !is_ours(process) || call_rows[call->id].kind == CALL_OWN)
 		return;
 	if (points.mode != POINTS_ERRORS && call_rows[call->id].kind == CALL_LOOKS)

@@ -94,11 +94,14 @@ void schedule_remove(struct coroutine *coroutine)
 		last = coroutine->prev;
 }
 
+/* Who becomes ready while its machine sleeps goes on as soon as that wakes. */
 static void end_wait(struct coroutine *coroutine, int result)
 {
+	int64_t asleep_ns = coroutine->process->machine->asleep_since_ns;
+
 	coroutine->waits = false;
 	coroutine->result = result;
-	coroutine->wake_ns = now_ns;
+	coroutine->wake_ns = asleep_ns != WORLD_NEVER ? asleep_ns : now_ns;
 	coroutine->order = ++orders;
 }
 
