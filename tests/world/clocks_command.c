@@ -99,9 +99,29 @@ static void check_claim(struct command_seen *command)
 			    (int)command->what->attempt);
 }
 
+/* 1. A claim is superseded by an attempt that was intended, and by nothing else: no driver takes it
+ * from one that runs well. */
+static void check_holders(const struct story *story)
+{
+	for (int phase = 0; phase <= (int)TRUTH_TRAIN; phase++) {
+		int64_t holder = holder_of((enum truth_phase)phase), newest = 0;
+
+		for (int64_t s = story->count; holder > 0 && s > 0 && newest == 0; s--) {
+			const struct event *ev = &story->events[s - 1].event;
+
+			if (ev->kind == EV_ATTEMPT_INTENDED &&
+			    (ev->phase == PHASE_TRAIN) == (phase == (int)TRUTH_TRAIN))
+				newest = ev->attempt;
+		}
+		if (holder > newest)
+			rule_breaks("1", "the claim is attempt %d's, which nobody intended",
+				    (int)holder);
+	}
+}
+
 static void on_second(const struct story *story)
 {
-	(void)story;
+	check_holders(story);
 	for (const struct truth_command *c = truth_commands; c; c = c->next) {
 		struct command_seen *seen =
 			runs(&(struct command_seen){ .what = c,

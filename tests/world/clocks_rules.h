@@ -17,5 +17,6 @@ extern const struct clock_rule clock_helpers;     /* C11 */
 extern const struct clock_rule clock_command;     /* C12 */
 extern const struct clock_rule clock_takeover;    /* C13 */
 extern const struct clock_rule clock_end;         /* C14 */
+extern const struct clock_rule clock_ledger;      /* 8 */
 
 #endif

@@ -11,7 +11,7 @@
 static const struct clock_rule *const rows[] = {
 	&clock_evidence, &clock_backoff,  &clock_limits,  &clock_heard,   &clock_unreachable,
 	&clock_stop,     &clock_takeover, &clock_lease,   &clock_helpers, &clock_command,
-	&clock_end,      &clock_refused,  &clock_timeout,
+	&clock_end,      &clock_refused,  &clock_timeout, &clock_ledger,
 };
 
 #define EACH(row)                                                                                  \

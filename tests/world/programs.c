@@ -287,7 +287,8 @@ static bool is_cached(const char *cache, const char *module)
 	return cache_has(cache, module, "model.done");
 }
 
-/* The front end: traces the script, then compiles what is not in the cache. */
+/* ---- the training ---- */
+
 static void say_extracted(const struct job *job, const char *module)
 {
 	say(2,
@@ -297,48 +298,6 @@ static void say_extracted(const struct job *job, const char *module)
 	    "was done.\n",
 	    job->cache, place(), module);
 }
-
-static int precompile(struct job *job)
-{
-	int good = 0, bad = 0;
-
-	for (int graph = 0; graph < GRAPHS_OF_JOB; graph++) {
-		char module[64];
-
-		programs_graph_name(module, graph, false);
-		rest_ns(job->traits.compile_ns / 4);
-		if (is_cached(job->cache, module)) {
-			say(2,
-			    "2025-06-15 12:00:00.000123:  4711  INFO ||NEURON_CACHE||: Using a "
-			    "cached "
-			    "neff at %s/%s/%s/model.neff\n",
-			    job->cache, place(), module);
-			good++;
-			continue;
-		}
-		say_extracted(job, module);
-		if (job->traits.fails_at == graph) {
-			if (job->traits.last_words)
-				say(2, "%s\n", job->traits.last_words);
-			return job->traits.exit;
-		}
-		if (job->traits.hangs_at == graph)
-			for (;;)
-				rest_ns(3600 * WORLD_S);
-		if (compile(job, module))
-			good++;
-		else
-			bad++;
-		if (job->stop_asked)
-			return 143;
-	}
-	say(1,
-	    "Total graphs: %d\nTotal successful compilations: %d\nTotal failed compilations: %d\n",
-	    GRAPHS_OF_JOB, good, bad);
-	return bad > 0;
-}
-
-/* ---- the training ---- */
 
 static void graphs_load(struct job *job)
 {
@@ -413,6 +372,50 @@ static void save(struct job *job)
 		say(2, "cannot save: %s\n", strerror(errno));
 	if (program_save_is_whole(truth, self->machine, final))
 		truth->whole_ns = now_ns;
+}
+
+/* The front end: traces the script, then compiles what is not in the cache. */
+static int precompile(struct job *job)
+{
+	int good = 0, bad = 0;
+
+	for (int graph = 0; graph < GRAPHS_OF_JOB; graph++) {
+		char module[64];
+
+		programs_graph_name(module, graph, false);
+		rest_ns(job->traits.compile_ns / 4);
+		if (is_cached(job->cache, module)) {
+			say(2,
+			    "2025-06-15 12:00:00.000123:  4711  INFO ||NEURON_CACHE||: Using a "
+			    "cached "
+			    "neff at %s/%s/%s/model.neff\n",
+			    job->cache, place(), module);
+			good++;
+			continue;
+		}
+		say_extracted(job, module);
+		if (job->traits.fails_at == graph) {
+			if (job->traits.last_words)
+				say(2, "%s\n", job->traits.last_words);
+			return job->traits.exit;
+		}
+		if (job->traits.hangs_at == graph)
+			for (;;)
+				rest_ns(3600 * WORLD_S);
+		if (compile(job, module))
+			good++;
+		else
+			bad++;
+		if (job->stop_asked)
+			return 143;
+	}
+	/* The script saves when it ends: zeros, for nothing was computed. */
+	job->step = job->goal;
+	save(job);
+	say(1,
+	    "Total graphs: %d\nTotal successful compilations: %d\nTotal failed compilations: %d\n",
+	    GRAPHS_OF_JOB, good, bad);
+	return bad > 0;
 }
 
 /* The step that a checkpoint's meta.json names; -1 if it cannot be read. */

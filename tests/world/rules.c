@@ -261,9 +261,24 @@ const struct truth_save *rules_save_of(int64_t attempt, int64_t step)
 /* The attempt that a URL of a checkpoint names; 0: none. */
 int64_t rules_attempt_of_url(const char *url)
 {
-	const char *at = strstr(url, "attempt-");
+	static const char *const before[] = { "/attempt-", "/train-" };
 
-	return at ? strtoll(at + strlen("attempt-"), NULL, 10) : 0;
+	for (size_t i = 0; i < sizeof before / sizeof before[0]; i++) {
+		const char *at = strstr(url, before[i]);
+
+		if (at)
+			return strtoll(at + strlen(before[i]), NULL, 10);
+	}
+	return 0;
+}
+
+static bool is_of_phase_1(int64_t attempt, int64_t step)
+{
+	for (const struct truth_save *save = truth_saves; save; save = save->next)
+		if (save->command->phase == TRUTH_PRECOMPILE && save->step == step &&
+		    save->command->attempt == attempt)
+			return true;
+	return false;
 }
 
 /* A checkpoint that is called complete is really whole. */
@@ -271,7 +286,10 @@ static void check_whole(const struct event *ev, const char *rule)
 {
 	const struct truth_save *save = rules_save_of(rules_attempt_of_url(ev->url), ev->step);
 
-	if (!save)
+	if (!save && is_of_phase_1(rules_attempt_of_url(ev->url), ev->step))
+		rule_breaks("4", "%s names step %d (%s), which phase 1 has saved",
+			    event_rows[ev->kind].name, (int)ev->step, ev->url);
+	else if (!save)
 		rule_breaks(rule, "%s names step %d (%s), which nobody has saved",
 			    event_rows[ev->kind].name, (int)ev->step, ev->url);
 	else if (!save->whole_ns)

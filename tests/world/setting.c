@@ -105,8 +105,10 @@ static void write_spec(const struct schedule *schedule)
 	sb_adds(&spec, "metrics:\n"
 		       "  - {name: step, regex: \"^step: ([0-9]+)\"}\n"
 		       "  - {name: loss, regex: \"loss: ([0-9.eE+-]+)\"}\n");
-	sb_addf(&spec, "checkpoint: {url: %s/saved, kind: files, grace: %llds}\n", workspace,
+	sb_addf(&spec, "checkpoint:\n  kind: files\n  grace: %llds\n",
 		(long long)s->checkpoint_grace_s);
+	if (!s->saves_at_home)
+		sb_addf(&spec, "  url: %s/saved\n", workspace);
 	sb_addf(&spec, "retry:\n  backoff: {first: %llds, max: %llds}\n",
 		(long long)s->backoff_first_s, (long long)s->backoff_max_s);
 	add_count(&spec, "attempts", s->retry_attempts);
@@ -170,6 +172,7 @@ static void draw(struct schedule *schedule)
 	s->trains_on_incomplete = chance_one_in(10);
 	s->retry_attempts = draw_retries();
 	s->retry_without_progress = draw_retries();
+	s->saves_at_home = chance_one_in(3);
 	s->neighbour_first = s->neighbour && chance_one_in(2);
 	if (s->calm) {
 		s->deadline_s = s->queue_s = 0;
