@@ -15,6 +15,7 @@
 #include "tests/world/kernel.h"
 #include "tests/world/losses.h"
 #include "tests/world/play.h"
+#include "tests/world/sqlite.h"
 #include "tests/world/tree.h"
 #include "tests/world/tree_internal.h"
 
@@ -40,6 +41,7 @@ const char *const fault_names[FAULT_KINDS] = {
 	[FAULT_SIGNAL] = "signal",
 	[FAULT_SUPERSEDE] = "supersede",
 	[FAULT_RIVAL] = "rival",
+	[FAULT_BUSY] = "busy",
 	[FAULT_LOSS] = "loss",
 };
 
@@ -328,6 +330,10 @@ static void happen(void *arg)
 	case FAULT_RIVAL:
 		trace_line("a second driver is started");
 		(void)operator_start(playing, playing->hosts[1] ? 1 : 0, "resume", playing->run);
+		break;
+	case FAULT_BUSY:
+		trace_line("another program writes to the database");
+		sqlite_hold(fault->until_ns);
 		break;
 	case FAULT_LOSS:
 		losses_remove(fault->chance);

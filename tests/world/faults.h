@@ -46,6 +46,7 @@ enum fault_kind {
 	FAULT_SIGNAL,       /* a driver gets SIGTERM or SIGINT */
 	FAULT_SUPERSEDE,    /* another attempt takes the claim of the one that runs */
 	FAULT_RIVAL,        /* another driver is started though one is there */
+	FAULT_BUSY,         /* another program writes to the database, and does not end */
 	FAULT_LOSS,         /* somebody removes a file of the cache or of a checkpoint */
 	FAULT_KINDS
 };

@@ -129,6 +129,7 @@ static bool has_place(enum fault_kind kind)
 	bool cloudy = kind == FAULT_TAKE_MACHINE || kind == FAULT_TAKE_DOWN;
 
 	return cloudy                 ? playing->setting.cloud
+	       : kind == FAULT_BUSY   ? playing->setting.state == STATE_SQLITE
 	       : kind == FAULT_OUTAGE ? playing->setting.far_workspace
 				      : true;
 }
@@ -139,7 +140,7 @@ static const int weights[FAULT_KINDS] = {
 	[FAULT_KILL] = 3,         [FAULT_PAUSE] = 2,     [FAULT_SUSPEND] = 1, [FAULT_REBOOT] = 1,
 	[FAULT_POWER] = 2,        [FAULT_CLOCK] = 1,     [FAULT_OUTAGE] = 1,  [FAULT_DISK_FULL] = 1,
 	[FAULT_TAKE_MACHINE] = 2, [FAULT_TAKE_DOWN] = 1, [FAULT_STOP] = 4,    [FAULT_SIGNAL] = 2,
-	[FAULT_SUPERSEDE] = 2,    [FAULT_LOSS] = 2,      [FAULT_RIVAL] = 2,
+	[FAULT_SUPERSEDE] = 2,    [FAULT_LOSS] = 2,      [FAULT_RIVAL] = 2,   [FAULT_BUSY] = 2,
 };
 
 static enum fault_kind draw_kind(void)

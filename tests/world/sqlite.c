@@ -30,7 +30,11 @@ CALL_WRAPS(clock_gettime);
 /* Julian day of 1970-01-01, in ms. */
 #define EPOCH_JULIAN_MS INT64_C(210866760000000)
 
+/* The byte of "-shm" whose lock a writer holds: UNIX_SHM_BASE + WAL_WRITE_LOCK. */
+#define WRITER_BYTE 120
+
 static sqlite3_vfs vfs;
+static int64_t held_until_ns; /* another program writes to all databases until then */
 
 /* ---- calls ---- */
 
@@ -92,6 +96,25 @@ static void *call_mremap(void *at, size_t len, size_t new_len, int flags)
 	return MAP_FAILED;
 }
 
+static bool is_writer_lock(int fd, int cmd, const struct flock *lock)
+{
+	const char *path = tree_path(fd_file(fd));
+	size_t len = path ? strlen(path) : 0;
+
+	return cmd == F_SETLK && lock->l_type == F_WRLCK && lock->l_start == WRITER_BYTE &&
+	       len > 4 && strcmp(path + len - 4, "-shm") == 0;
+}
+
+static int call_fcntl(int fd, int cmd, void *arg)
+{
+	if (now_ns < held_until_ns && is_writer_lock(fd, cmd, arg)) {
+		struct call call = call_enter(CALL_fcntl, NULL, fd);
+
+		return (int)call_return(&call, -EAGAIN);
+	}
+	return __wrap_fcntl(fd, cmd, arg);
+}
+
 /* The symbol that libsqlite3 finds. */
 __attribute__((visibility("default"))) int fdatasync(int fd)
 {
@@ -150,7 +173,7 @@ static const struct {
 	{ "stat", (sqlite3_syscall_ptr)call_stat },
 	{ "fstat", (sqlite3_syscall_ptr)call_fstat },
 	{ "ftruncate", (sqlite3_syscall_ptr)__wrap_ftruncate },
-	{ "fcntl", (sqlite3_syscall_ptr)__wrap_fcntl },
+	{ "fcntl", (sqlite3_syscall_ptr)call_fcntl },
 	{ "read", (sqlite3_syscall_ptr)__wrap_read },
 	{ "pread", (sqlite3_syscall_ptr)__wrap_pread },
 	{ "pread64", (sqlite3_syscall_ptr)__wrap_pread },
@@ -209,7 +232,13 @@ void sqlite_register(void)
 		world_broken("SQLite takes no other VFS");
 }
 
+void sqlite_hold(int64_t until_ns)
+{
+	held_until_ns = until_ns;
+}
+
 void sqlite_reset(void)
 {
+	held_until_ns = 0;
 	sqlite3_randomness(0, NULL);
 }

@@ -5,9 +5,13 @@
 #ifndef STK_TESTS_WORLD_SQLITE_H
 #define STK_TESTS_WORLD_SQLITE_H
 
+#include <stdint.h>
+
 /* Before SQLite is used in the program; once. */
 void sqlite_register(void);
 /* When a schedule begins: SQLite draws anew from the world's chance. */
 void sqlite_reset(void);
+/* Another program holds the lock of all writers until then. */
+void sqlite_hold(int64_t until_ns);
 
 #endif
