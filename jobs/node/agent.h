@@ -39,7 +39,7 @@ struct agent {
 	/* the command */
 	pid_t command; /* leads its own session and group; 0: not started */
 	int pipe_fd;   /* command's stdout and stderr; -1: not open */
-	struct watch *pipe_watch, *kill_timer;
+	struct watch *pipe_watch, *kill_timer, *look_timer;
 	bool over;      /* the command has ended and is reaped */
 	bool childless; /* no descendant of the command is left */
 	int status;     /* status from waitpid(), valid once `over` */

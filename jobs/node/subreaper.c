@@ -3,6 +3,7 @@
 
 #include <ctype.h>
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -40,15 +41,19 @@ static bool read_process(const char *pid, struct process *ret)
 	return true;
 }
 
-/* Lists all living processes and returns their number. The caller frees the array. */
-static size_t read_processes(struct process **ret)
+#define LOOKS 3 /* a look at /proc that fails is repeated */
+
+/* Lists all living processes. Returns their number, or SUBREAPER_UNKNOWN; the caller frees the
+ * array in any case. */
+static size_t look(struct process **ret)
 {
 	DIR *proc = opendir("/proc");
 	struct process *list = NULL;
 	struct dirent *entry;
 	size_t count = 0, room = 0;
+	bool failed = !proc;
 
-	while (proc && (entry = readdir(proc))) {
+	while (proc && (errno = 0, entry = readdir(proc))) {
 		if (count == room) {
 			room = room ? 2 * room : 256;
 			list = mem_grow(list, room, sizeof *list);
@@ -57,9 +62,21 @@ static size_t read_processes(struct process **ret)
 		    read_process(entry->d_name, &list[count]))
 			count++;
 	}
+	failed |= errno != 0;
 	if (proc)
 		closedir(proc);
 	*ret = list;
+	return failed ? SUBREAPER_UNKNOWN : count;
+}
+
+static size_t read_processes(struct process **ret)
+{
+	size_t count = look(ret);
+
+	for (int i = 1; i < LOOKS && count == SUBREAPER_UNKNOWN; i++) {
+		free(*ret);
+		count = look(ret);
+	}
 	return count;
 }
 
@@ -76,6 +93,8 @@ size_t subreaper_signal(int signo, const pid_t *spared, size_t spared_count)
 	AUTO(auto_free) struct process *list = NULL;
 	size_t count = read_processes(&list), ours = 0;
 
+	if (count == SUBREAPER_UNKNOWN)
+		return count;
 	for (size_t i = 0; i < count; i++)
 		if (list[i].parent == getpid() && !is_in(list[i].pid, spared, spared_count)) {
 			kill(list[i].pid, signo);
@@ -102,8 +121,11 @@ size_t subreaper_notify(pid_t command, int signo)
 {
 	AUTO(auto_free) struct process *list = NULL;
 	size_t count = read_processes(&list), queued = 0, told = 0;
-	AUTO(auto_free) pid_t *queue = mem_zero(count + 1, sizeof *queue);
+	AUTO(auto_free) pid_t *queue = NULL;
 
+	if (count == SUBREAPER_UNKNOWN)
+		count = 0; /* the command alone */
+	queue = mem_zero(count + 1, sizeof *queue);
 	queue[queued++] = command;
 	for (size_t at = 0; at < queued; at++) {
 		if (catches(queue[at], signo)) {

@@ -7,11 +7,15 @@
 #define STK_NODE_SUBREAPER_H
 
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
+/* The processes could not be listed: nothing is known of them. */
+#define SUBREAPER_UNKNOWN SIZE_MAX
+
 /* Signals every child that is not a zombie, except `spared` (0: none), which are the agent's and
- * not the command's. Returns how many were signalled. No child's pid can be reused meanwhile: only
- * we can reap it. Signal 0 only counts. */
+ * not the command's. Returns how many were signalled, or SUBREAPER_UNKNOWN. No child's pid can be
+ * reused meanwhile: only we can reap it. Signal 0 only counts. */
 size_t subreaper_signal(int signo, const pid_t *spared, size_t spared_count);
 
 /* Signals the topmost processes of the command's tree that have a handler for this signal, and none

@@ -50,6 +50,8 @@ static void on_leftovers(void *arg)
 
 	agent->kill_timer = NULL;
 	agent->leftovers = command_stop_signal(agent, SIGTERM);
+	if (agent->leftovers == SUBREAPER_UNKNOWN)
+		agent->leftovers = 0;
 	command_stop_signal(agent, SIGCONT);
 	kill_after(agent, LEFTOVERS_MS, on_kill);
 }

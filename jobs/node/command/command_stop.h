@@ -16,7 +16,7 @@ void command_stop(struct agent *agent, const char *why);
 /* The command has ended by itself: what it left behind has a moment to finish, then is ended. */
 void command_stop_leftovers(struct agent *agent);
 /* Signals all descendants of the command that have become our children; signal 0 only counts.
- * Returns how many. */
+ * Returns how many, or SUBREAPER_UNKNOWN (subreaper.h). */
 size_t command_stop_signal(const struct agent *agent, int signo);
 
 #endif

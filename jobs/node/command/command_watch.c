@@ -14,6 +14,7 @@
 #include "jobs/node/command/command_end.h"
 #include "jobs/node/command/command_stop.h"
 #include "jobs/node/node_flag.h"
+#include "jobs/node/subreaper.h"
 
 #define READ_SIZE ((size_t)64 << 10)
 /* Limits per turn of the loop, so that a flood does not keep signals waiting. */
@@ -141,15 +142,33 @@ static bool reap(struct agent *agent, bool *ret_any_left)
 	return any;
 }
 
+#define LOOK_AGAIN_MS 250
+
+static void on_child(void *arg);
+
+static void on_look_again(void *arg)
+{
+	struct agent *agent = arg;
+
+	agent->look_timer = NULL;
+	on_child(agent);
+}
+
 /* True if we have no children but our helpers. A look at /proc must tell; a process that forks and
- * dies during the look could hide from it, but not die without being reaped: then we look again. */
+ * dies during the look could hide from it, but not die without being reaped: then we look again.
+ * What cannot be seen may be there, and no signal may tell of it any more. */
 static bool is_childless(struct agent *agent)
 {
 	bool any_left;
 
 	reap(agent, &any_left);
 	while (any_left) {
-		if (!agent->over || command_stop_signal(agent, 0) > 0)
+		size_t others = agent->over ? command_stop_signal(agent, 0) : 1;
+
+		if (others == SUBREAPER_UNKNOWN && !agent->look_timer)
+			agent->look_timer =
+				loop_after(agent->loop, LOOK_AGAIN_MS, on_look_again, agent);
+		if (others > 0)
 			return false;
 		if (!reap(agent, &any_left))
 			return true;
