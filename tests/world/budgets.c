@@ -186,9 +186,14 @@ static void check_retries_left(const struct story *story, const struct event *ev
 {
 	const struct flow_policy *p = &story->policy;
 	struct budget b;
+	int64_t attempts = 0;
 
+	for (int64_t s = 0; s < ev->seq; s++)
+		attempts += story->events[s].event.kind == EV_ATTEMPT_INTENDED;
 	if (ev->state != OUTCOME_FAILED || !EVENT_HAS(ev, phase) || !EVENT_HAS(ev, class) ||
-	    strncmp(ev->reason, "limits.", 7) == 0 || p->attempts > 0 ||
+	    strncmp(ev->reason, "limits.", 7) == 0 ||
+	    strncmp(ev->reason, "the cache is not complete", 25) == 0 ||
+	    (p->attempts > 0 && attempts >= p->attempts) ||
 	    (ev->class != CLASS_TRANSIENT_INFRA && ev->class != CLASS_COMM &&
 	     ev->class != CLASS_HARDWARE_NODE && ev->class != CLASS_TIMEOUT_HANG &&
 	     ev->class != CLASS_UNKNOWN))

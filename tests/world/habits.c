@@ -32,6 +32,7 @@ enum habit {
 	HABIT_DOUBLES,        /* the service makes two jobs of one call */
 	HABIT_OTHER_COMPILER, /* some of its machines have another version */
 	HABIT_FAILS_DENIED,   /* for want of a right, or of quota */
+	HABIT_FAILS_AT_START, /* where it fails, it does so each time before it has done anything */
 	HABIT_TIMER_STARTS,   /* a timer starts drivers whether or not one is there */
 	HABIT_STOPS_BY_HAND,  /* who types Ctrl-C wants the run to be stopped */
 	HABITS
@@ -84,7 +85,9 @@ static void draw_traits(struct traits *ret, bool precompiles, int64_t attempt, i
 		.compile_ns = s->compile_ns,
 		.steps_between_saves = s->saves_every,
 		.shard_bytes = 1 + chance_below(20000),
-		.fails_at = words ? chance_below(last) : -1,
+		.fails_at = !words                      ? -1
+			    : has[HABIT_FAILS_AT_START] ? 0
+							: chance_below(last),
 		.exit = words ? words->exit : 0,
 		.last_words = words ? words->text : NULL,
 		.hangs_at = bad && has[HABIT_HANGS] && chance_one_in(2) ? chance_below(last) : -1,

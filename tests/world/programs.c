@@ -374,6 +374,13 @@ static void save(struct job *job)
 		truth->whole_ns = now_ns;
 }
 
+static int fail(const struct job *job)
+{
+	if (job->traits.last_words)
+		say(2, "%s\n", job->traits.last_words);
+	return job->traits.exit;
+}
+
 /* The front end: traces the script, then compiles what is not in the cache. */
 static int precompile(struct job *job)
 {
@@ -394,11 +401,8 @@ static int precompile(struct job *job)
 			continue;
 		}
 		say_extracted(job, module);
-		if (job->traits.fails_at == graph) {
-			if (job->traits.last_words)
-				say(2, "%s\n", job->traits.last_words);
-			return job->traits.exit;
-		}
+		if (job->traits.fails_at == graph)
+			return fail(job);
 		if (job->traits.hangs_at == graph)
 			for (;;)
 				rest_ns(3600 * WORLD_S);
@@ -481,6 +485,8 @@ static int train(struct job *job)
 {
 	begin_where_told(job);
 	graphs_load(job);
+	if (job->traits.fails_at == 0)
+		return fail(job);
 	while (job->step < job->goal) {
 		compute(job);
 		job->step++;
@@ -500,11 +506,8 @@ static int train(struct job *job)
 			save(job);
 		if (job->stop_asked)
 			return 143;
-		if (job->traits.fails_at == job->step) {
-			if (job->traits.last_words)
-				say(2, "%s\n", job->traits.last_words);
-			return job->traits.exit;
-		}
+		if (job->traits.fails_at == job->step)
+			return fail(job);
 		while (job->traits.hangs_at == job->step)
 			rest_ns(3600 * WORLD_S);
 	}

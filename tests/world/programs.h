@@ -36,7 +36,7 @@ struct traits {
 	int64_t step_ns, compile_ns; /* of a step, of a graph, about */
 	int64_t steps_between_saves;
 	int64_t shard_bytes;    /* of a checkpoint, for each node */
-	int64_t fails_at;       /* step after which it fails; -1: never */
+	int64_t fails_at;       /* step after which it fails, 0: before the first; -1: never */
 	int exit;               /* its exit status then */
 	const char *last_words; /* printed to stderr before it fails; NULL: nothing */
 	int64_t hangs_at;       /* step after which nothing happens any more; -1: never */

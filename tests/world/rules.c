@@ -19,7 +19,7 @@
 #include "tests/world/truth.h"
 
 /* A look at the cache, between the claim on its key and that event. */
-#define LOOK_AT_CACHE_NS (2 * WORLD_S)
+#define LOOK_AT_CACHE_NS (500 * WORLD_MS)
 
 const char *rules_broken;
 char rules_why[512];
