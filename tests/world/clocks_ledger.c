@@ -52,7 +52,9 @@ static void on_event(const struct story *story, int64_t index)
 	struct ledger_view view;
 	int64_t least;
 
-	if (story->events[index].event.kind != EV_DRIVER_TOOK_OVER || schedule_clock_stepped())
+	/* One that a reader tells of was written before its writer died. */
+	if (story->events[index].event.kind != EV_DRIVER_TOOK_OVER ||
+	    !story->events[index].writer || schedule_clock_stepped())
 		return;
 	ledger_at(&story->shadow.ledger, story->events[index].event.at, &view);
 	least = undriven.ms - (undriven.changes + 1) * CHANGE_MS;
