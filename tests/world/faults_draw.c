@@ -76,6 +76,9 @@ static void draw_call_fault(struct fault *fault)
 	if (fault->kind == FAULT_CALL) {
 		fault->error = draw_error(fault->call);
 		fault->done = call_rows[fault->call].kind == CALL_CHANGES && chance_one_in(4);
+		/* Each takes a signal: nobody sends them for a minute. */
+		if (fault->error == EINTR && fault->mode > MODE_THRICE)
+			fault->mode = MODE_THRICE;
 	} else {
 		fault->mode = chance_one_in(2) ? MODE_ONCE : MODE_THRICE;
 	}
