@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "tests/world/bucket.h"
 #include "tests/world/clocks_rules.h"
 #include "tests/world/faults.h"
 #include "tests/world/play.h"
@@ -33,11 +34,21 @@ static bool is_driven(void)
 	return false;
 }
 
+/* A pause before the next attempt goes on though nobody is there, and is backoff. */
+static bool is_backoff(const struct story *story)
+{
+	const struct story_event *retry = story_last(story, EV_RETRY_SCHEDULED, 0);
+	const struct story_event *next = story_last(story, EV_ATTEMPT_INTENDED, 0);
+
+	return retry && (!next || next->event.seq < retry->event.seq) &&
+	       retry->event.until > WORLD_EPOCH_MS + now_ns / WORLD_MS - CHANGE_MS;
+}
+
 static void on_second(const struct story *story)
 {
 	bool over = story_last(story, EV_RUN_ENDED, 0);
 
-	if (over || is_driven() || seen_has_job(story)) {
+	if (over || is_driven() || seen_has_job(story) || is_backoff(story)) {
 		if (undriven.since_ns >= 0)
 			undriven.ms += (now_ns - undriven.since_ns) / WORLD_MS;
 		undriven.since_ns = -1;
@@ -52,9 +63,11 @@ static void on_event(const struct story *story, int64_t index)
 	struct ledger_view view;
 	int64_t least;
 
-	/* One that a reader tells of was written before its writer died. */
-	if (story->events[index].event.kind != EV_DRIVER_TOOK_OVER ||
-	    !story->events[index].writer || schedule_clock_stepped())
+	/* What a reader tells of was written before its writer died: all was otherwise than it
+	 * seemed. */
+	if (!story->events[index].writer)
+		reset();
+	if (story->events[index].event.kind != EV_DRIVER_TOOK_OVER || schedule_clock_stepped())
 		return;
 	ledger_at(&story->shadow.ledger, story->events[index].event.at, &view);
 	least = undriven.ms - (undriven.changes + 1) * CHANGE_MS;
