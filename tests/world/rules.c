@@ -513,7 +513,9 @@ static bool was_filled_before(const struct story *story, int64_t seq)
 		if (beside->events[i].event.kind == EV_CACHE_VERIFIED &&
 		    beside->events[i].event.complete &&
 		    beside->events[i].at_ns < claimed->made_ns - LOOK_AT_CACHE_NS)
-			return losses_of_cache_ns() < 0 && setting_cache_whole();
+			/* What machines with another compiler have filled is no use to this one. */
+			return losses_of_cache_ns() < 0 && setting_cache_whole_for(0) &&
+			       !setting_cache_whole_for(1);
 	return false;
 }
 
