@@ -103,6 +103,10 @@ static void check_claim(struct command_seen *command)
  * from one that runs well. */
 static void check_holders(const struct story *story)
 {
+	/* A fault takes claims as well. */
+	for (int i = 0; i < fault_count; i++)
+		if (faults[i].kind == FAULT_SUPERSEDE && faults[i].struck > 0)
+			return;
 	for (int phase = 0; phase <= (int)TRUTH_TRAIN; phase++) {
 		int64_t holder = holder_of((enum truth_phase)phase), newest = 0;
 
