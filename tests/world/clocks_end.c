@@ -2,8 +2,8 @@
  * C14. The end: an attempt's end takes at most 30 s, with 2,000 checkpoints marked before. Within
  * two hours of the last fault every run ends, or says what it is waiting for (play.c).
  *
- * Counted is the time from the end of the last command of an attempt on in which its agent and the
- * helpers of that could act. What one of them was refused meanwhile may be tried again for as long;
+ * Counted is the time from the end of the last command of an attempt on in which its agents and
+ * their helpers could act. What one of them was refused meanwhile may be tried again for as long;
  * a checkpoint of which nobody knows yet that it is complete is brought away and marked first.
  */
 #include <string.h>
@@ -51,12 +51,17 @@ static const struct process *agent_of(const struct truth_command *command)
 		       : NULL;
 }
 
+static bool is_same_attempt(const struct truth_command *one, const struct truth_command *other)
+{
+	return one->phase == other->phase && one->attempt == other->attempt &&
+	       strcmp(one->run, other->run) == 0;
+}
+
 /* No node computes any more. */
 static bool is_attempt_over(const struct truth_command *command)
 {
 	for (const struct truth_command *c = truth_commands; c; c = c->next)
-		if (!is_over(c) && c->phase == command->phase && c->attempt == command->attempt &&
-		    strcmp(c->run, command->run) == 0)
+		if (!is_over(c) && is_same_attempt(c, command))
 			return false;
 	return true;
 }
@@ -68,9 +73,7 @@ static int64_t count_unmarked(const struct truth_command *command)
 	int64_t unmarked = 0;
 
 	for (const struct truth_save *save = truth_saves; save; save = save->next)
-		unmarked += save->command->phase == command->phase &&
-			    save->command->attempt == command->attempt &&
-			    strcmp(save->command->run, command->run) == 0;
+		unmarked += is_same_attempt(save->command, command);
 	for (int64_t i = 0; story && i < story->count; i++)
 		unmarked -= story->events[i].event.kind == EV_CHECKPOINT_COMPLETE &&
 			    story->events[i].event.attempt == command->attempt;
@@ -122,6 +125,18 @@ static bool all_can_act(const struct process *agent)
 	return true;
 }
 
+/* The main node waits for the other nodes' agents, so all of them must be able to act. */
+static bool attempt_can_act(const struct truth_command *command)
+{
+	for (const struct truth_command *c = truth_commands; c; c = c->next) {
+		const struct process *agent = is_same_attempt(c, command) ? agent_of(c) : NULL;
+
+		if (agent && !all_can_act(agent))
+			return false;
+	}
+	return command->nodes == 1 || !has_lost_agents(command);
+}
+
 static void on_second(const struct story *story)
 {
 	(void)story;
@@ -135,7 +150,7 @@ static void on_second(const struct story *story)
 		if (!end)
 			return;
 		end->agent = agent;
-		if (all_can_act(agent) && (c->nodes == 1 || !has_lost_agents(c)))
+		if (attempt_can_act(c))
 			end->counted_ns += WORLD_S;
 		if (end->counted_ns > end->most_ns)
 			rule_breaks("C14", "%s %d is over for %.1f s and its agent is not",

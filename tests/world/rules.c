@@ -503,7 +503,8 @@ static bool is_claimed_for(const struct story *story, int64_t seq)
 	return false;
 }
 
-/* Had a run beside this one filled and proved the cache before this one claimed the key? */
+/* Had a run beside this one filled and proved the cache, under the same key, before this one
+ * claimed that? Drivers that see another compiler, or none, have another key. */
 static bool was_filled_before(const struct story *story, int64_t seq)
 {
 	const struct story_event *claimed = story_last(story, EV_CACHE_CLAIMED, seq);
@@ -511,7 +512,9 @@ static bool was_filled_before(const struct story *story, int64_t seq)
 
 	for (int64_t i = 0; claimed && beside && i < beside->count; i++)
 		if (beside->events[i].event.kind == EV_CACHE_VERIFIED &&
-		    beside->events[i].event.complete &&
+		    beside->events[i].event.complete && claimed->event.graph_key &&
+		    beside->events[i].event.graph_key &&
+		    strcmp(beside->events[i].event.graph_key, claimed->event.graph_key) == 0 &&
 		    beside->events[i].at_ns < claimed->made_ns - LOOK_AT_CACHE_NS)
 			/* What machines with another compiler have filled is no use to this one. */
 			return losses_of_cache_ns() < 0 && setting_cache_whole_for(0) &&

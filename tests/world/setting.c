@@ -184,7 +184,7 @@ static void draw(struct schedule *schedule)
 		return;
 	}
 	if (chance_one_in(3)) /* limits that are reached soon */
-		s->start_s = 5 + chance_below(40);
+		s->start_s = 2 + chance_below(40) / 4;
 	if (chance_one_in(3))
 		s->unreachable_s = 10 + chance_below(50);
 	if (chance_one_in(100)) { /* hours of training, and of faults */
