@@ -13,6 +13,7 @@
 #include "tests/world/clocks_time.h"
 #include "tests/world/play.h"
 #include "tests/world/rules.h"
+#include "tests/world/sqlite.h"
 
 /* The clocks of two hosts differ by a second. */
 #define HOSTS_APART_NS (2 * WORLD_S)
@@ -145,7 +146,7 @@ static void on_second(const struct story *story)
 			due->who = NULL;
 			continue;
 		}
-		if (due->who != driver)
+		if (due->who != driver || sqlite_is_held())
 			stretch_begin(due, driver);
 		late = stretch_ns(due);
 		if (late > figure_ns(far_away() ? C3_ACTED_FAR : C3_ACTED))
@@ -164,7 +165,8 @@ static void on_journal(const struct process *who, enum journal_word word)
 			stretch_begin(&limits[limit].due, who);
 }
 
-/* The same while a call of the journal has not come to an end: SQLite tries again by itself. */
+/* The same while a call of the journal has not come to an end: SQLite tries again by itself, also
+ * (on_second) while another program writes. */
 static void on_refusal(const struct refusal *refusal)
 {
 	if (strstr(refusal->about, "state"))

@@ -237,6 +237,11 @@ void sqlite_hold(int64_t until_ns)
 	held_until_ns = until_ns;
 }
 
+bool sqlite_is_held(void)
+{
+	return now_ns < held_until_ns;
+}
+
 void sqlite_reset(void)
 {
 	held_until_ns = 0;

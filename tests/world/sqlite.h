@@ -5,6 +5,7 @@
 #ifndef STK_TESTS_WORLD_SQLITE_H
 #define STK_TESTS_WORLD_SQLITE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* Before SQLite is used in the program; once. */
@@ -13,5 +14,7 @@ void sqlite_register(void);
 void sqlite_reset(void);
 /* Another program holds the lock of all writers until then. */
 void sqlite_hold(int64_t until_ns);
+/* True meanwhile. */
+bool sqlite_is_held(void);
 
 #endif
