@@ -141,7 +141,7 @@ struct flow {
 	struct utc until; /* BACKOFF: when the next attempt may be intended */
 	int64_t seed, epoch;
 	enum cache_state cache;
-	bool cache_proved; /* verified complete in this run, or found warm */
+	bool cache_proved;       /* verified complete in this run, or found warm */
 	bool incomplete_retried; /* the one repeat after an incomplete cache was made */
 	/* Only one run at a time precompiles for a graph key. `key_held`: the claim on it was
 	 * taken for the next attempt of phase 1; `key_waited`: another run holds it, as far as
