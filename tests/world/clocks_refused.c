@@ -17,13 +17,12 @@
 #include "tests/world/rules.h"
 
 #define REFUSED_MAX 64
-#define NAME_MAX_   200
+#define FOLDER_MAX  200
 
 static struct refused {
-	struct stretch
-		since; /* of the driver that was refused it; who NULL: it has had consequences */
+	struct stretch since; /* of the driver that was refused it */
 	enum call_id id;
-	char folder[NAME_MAX_];
+	char folder[FOLDER_MAX];
 } refused[REFUSED_MAX];
 static size_t refused_count;
 
@@ -47,11 +46,12 @@ static bool is_effect(enum call_id id, const char *about)
 	       id == CALL_cloud_stop || id == CALL_cloud_submit;
 }
 
-static void folder_of(const char *about, char ret[NAME_MAX_])
+static void folder_of(const char *about, char ret[FOLDER_MAX])
 {
 	const char *slash = strrchr(about, '/');
 
-	snprintf(ret, NAME_MAX_, "%.*s", (int)(slash ? slash - about : (long)strlen(about)), about);
+	snprintf(ret, FOLDER_MAX, "%.*s", (int)(slash ? slash - about : (long)strlen(about)),
+		 about);
 }
 
 static void on_refusal(const struct refusal *refusal)
@@ -76,7 +76,7 @@ static void forget(size_t at)
 /* Called before a refusal of the same call is. */
 static void on_call(const struct process *who, enum call_id id, const char *about)
 {
-	char folder[NAME_MAX_];
+	char folder[FOLDER_MAX];
 
 	(void)who;
 	if (refused_count == 0 || !is_effect(id, about))

@@ -13,13 +13,12 @@
 #include "jobs/base/mem.h"
 #include "jobs/run/attempt/order.h"
 #include "jobs/store/order.h"
-#include "tests/world/bucket.h"
 #include "tests/world/clocks_rules.h"
 #include "tests/world/clocks_time.h"
 #include "tests/world/launches.h"
 #include "tests/world/play.h"
 #include "tests/world/rules.h"
-#include "tests/world/tree.h"
+#include "tests/world/workspace.h"
 
 static struct {
 	bool open;
@@ -106,19 +105,11 @@ static void on_engine(const struct story *story, const struct engine_word *word)
 
 static bool is_told(void)
 {
-	const struct setting *s = &playing->setting;
 	AUTO(auto_free)
 	char *key = mem_format("runs/%s/%s-%lld/" DRAIN_FILE, playing->run,
 			       flow_phase_names[stop.phase], (long long)stop.attempt);
-	AUTO(auto_free) char *path = NULL;
 
-	if (s->far_workspace) {
-		path = mem_format("work/%s", key);
-		return bucket_get("bucket", path, NULL) != NULL;
-	}
-	path = mem_format("%s/%s", s->state == STATE_SHARE ? "/shared/work" : "/srv/user/work",
-			  key);
-	return tree_exists(playing->hosts[0], path);
+	return workspace_has(key);
 }
 
 /* Nothing that should act is suspended. */

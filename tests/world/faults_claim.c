@@ -9,35 +9,21 @@
 #include "jobs/base/mem.h"
 #include "jobs/base/text/js.h"
 #include "jobs/store/order.h"
-#include "tests/world/bucket.h"
 #include "tests/world/faults.h"
 #include "tests/world/play.h"
-#include "tests/world/tree.h"
+#include "tests/world/workspace.h"
 
-/* Below the bucket, or on the first head. */
-static char *path_of(enum truth_phase phase)
+static char *key_of(enum truth_phase phase)
 {
-	const struct setting *s = &playing->setting;
-
-	return mem_format("%s/runs/%s/" CLAIM_DIR "%s",
-			  s->far_workspace          ? "work"
-			  : s->state == STATE_SHARE ? "/shared/work"
-						    : "/srv/user/work",
-			  playing->run, phase == TRUTH_TRAIN ? "train" : "precompile");
+	return mem_format("runs/%s/" CLAIM_DIR "%s", playing->run,
+			  phase == TRUTH_TRAIN ? "train" : "precompile");
 }
 
 json_t *claim_in_workspace(enum truth_phase phase)
 {
-	AUTO(auto_free) char *path = path_of(phase);
-	AUTO(auto_free) char *text = NULL;
-	const char *there;
+	AUTO(auto_free) char *key = key_of(phase);
+	AUTO(auto_free) char *text = workspace_get(key);
 
-	if (!playing->setting.far_workspace) {
-		text = tree_get(playing->hosts[0], path, NULL);
-	} else {
-		there = bucket_get("bucket", path, NULL);
-		text = there ? mem_copy(there) : NULL;
-	}
 	return text ? json_loads(text, 0, NULL) : NULL;
 }
 
@@ -45,7 +31,7 @@ json_t *claim_in_workspace(enum truth_phase phase)
 void claim_taken_by_another(uint64_t chance)
 {
 	const struct truth_command *c = truth_commands;
-	AUTO(auto_free) char *path = NULL, *holder = NULL, *text = NULL;
+	AUTO(auto_free) char *key = NULL, *holder = NULL, *text = NULL;
 	json_auto_t *claim = NULL;
 
 	while (c && (c->process->state != PROCESS_ALIVE || strcmp(c->run, playing->run) != 0))
@@ -57,11 +43,8 @@ void claim_taken_by_another(uint64_t chance)
 	json_object_set_new(claim, "attempt", json_integer(js_int(claim, "attempt", 0) + 1));
 	json_object_set_new(claim, "holder", json_string(holder));
 	json_object_set_new(claim, "token", json_string("another"));
-	path = path_of(c->phase);
+	key = key_of(c->phase);
 	text = json_dumps(claim, JSON_COMPACT);
-	trace_line("another takes the claim %s", path);
-	if (playing->setting.far_workspace)
-		bucket_put("bucket", path, text, strlen(text));
-	else
-		tree_put(playing->hosts[0], path, text, strlen(text), 0600);
+	trace_line("another takes the claim %s", key);
+	workspace_put(key, text);
 }

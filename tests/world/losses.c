@@ -14,6 +14,7 @@
 #include "tests/world/story.h"
 #include "tests/world/tree.h"
 #include "tests/world/truth.h"
+#include "tests/world/workspace.h"
 
 #define DAMAGED_MAX 64
 #define BUCKET_URL  "s3://bucket/"
@@ -53,9 +54,10 @@ const char *losses_by_power(void)
 
 static void note_damage(const char *url)
 {
-	if (damaged_count < DAMAGED_MAX)
-		damaged[damaged_count++].at_ns = now_ns;
-	damaged[damaged_count - 1].url = url;
+	if (damaged_count == DAMAGED_MAX)
+		return;
+	damaged[damaged_count].url = url;
+	damaged[damaged_count++].at_ns = now_ns;
 }
 
 static void remove_graph(uint64_t chance)
@@ -66,7 +68,7 @@ static void remove_graph(uint64_t chance)
 
 	programs_graph_name(module, (int)(chance / COMPILERS % GRAPHS_OF_JOB), false);
 	path = mem_format("cache/%s/%s/model.done", compiler->place, module);
-	if (!setting_file_remove(path))
+	if (!workspace_remove(path))
 		return;
 	trace_line("somebody removes %s", path);
 	cache_lost_ns = now_ns;

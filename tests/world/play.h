@@ -102,8 +102,6 @@ const char *setting_find_scenario(const char *name);
 /* All graphs of the job are in the cache, as it is, for one of the compilers. */
 bool setting_cache_whole(void);
 bool setting_cache_whole_for(int compiler);
-/* Removes a file of the workspace, by its path there; false if it is not there. */
-bool setting_file_remove(const char *path);
 /* A wall clock was set since the schedule began. */
 bool schedule_clock_stepped(void);
 /* Starts a command of stoker on a host for a run: "run", "resume" or "stop". */

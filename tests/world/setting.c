@@ -12,6 +12,7 @@
 #include "tests/world/sqlite.h"
 #include "tests/world/tree.h"
 #include "tests/world/tree_internal.h"
+#include "tests/world/workspace.h"
 
 #define BIN  "/opt/stoker/"
 #define VENV "/opt/venv/"
@@ -55,13 +56,6 @@ static const char *state_of(const struct setting *setting)
 	};
 
 	return urls[setting->state];
-}
-
-static bool is_file_there(const struct setting *s, const char *path)
-{
-	AUTO(auto_free) char *whole = mem_format("%s/%s", workspace_of(s), path);
-
-	return tree_exists(playing->hosts[0], whole);
 }
 
 static void add_limit(struct sb *spec, const char *name, int64_t seconds)
@@ -184,7 +178,7 @@ static void draw(struct schedule *schedule)
 		return;
 	}
 	if (chance_one_in(3)) /* limits that are reached soon */
-		s->start_s = 2 + chance_below(40) / 4;
+		s->start_s = 2 + chance_below(10);
 	if (chance_one_in(3))
 		s->unreachable_s = 10 + chance_below(50);
 	if (chance_one_in(100)) { /* hours of training, and of faults */
@@ -317,34 +311,17 @@ bool setting_parse(const char *line, struct setting *ret)
 	return true;
 }
 
-bool setting_file_remove(const char *path)
-{
-	const struct setting *s = &playing->setting;
-	AUTO(auto_free) char *whole = NULL;
-
-	whole = s->far_workspace ? mem_format("work/%s", path)
-				 : mem_format("%s/%s", workspace_of(s), path);
-	if (!s->far_workspace)
-		return tree_remove(playing->hosts[0], whole);
-	if (!bucket_get("bucket", whole, NULL))
-		return false;
-	bucket_remove("bucket", whole);
-	return true;
-}
-
 bool setting_cache_whole_for(int number)
 {
 	const struct compiler *compiler = &compilers[number];
-	const struct setting *s = &playing->setting;
 
 	for (int graph = 0; graph < GRAPHS_OF_JOB; graph++) {
 		char module[64];
 		AUTO(auto_free) char *path = NULL;
 
 		programs_graph_name(module, graph, false);
-		path = mem_format("%scache/%s/%s/model.done", s->far_workspace ? "work/" : "",
-				  compiler->place, module);
-		if (s->far_workspace ? !bucket_get("bucket", path, NULL) : !is_file_there(s, path))
+		path = mem_format("cache/%s/%s/model.done", compiler->place, module);
+		if (!workspace_has(path))
 			return false;
 	}
 	return true;
