@@ -401,8 +401,15 @@ int out_finish(struct err **err)
 	if (out.write_errno == 0 || out.write_errno == EPIPE)
 		return 0;
 	err_system(err, EXIT_REFUSED, out.write_errno, "cannot write to standard output");
-	if (out.write_errno == EBADF)
+	switch (out.write_errno) {
+	case EBADF:
 		return err_hint(err, "standard output is closed; redirect it to /dev/null instead");
-	return err_hint(err,
-			"free space in the target of the redirection, then run the command again");
+	case ENOSPC:
+	case EDQUOT:
+		return err_hint(err, "free space in the target of the redirection, "
+				     "then run the command again");
+	default:
+		return err_hint(err, "check where standard output leads to, "
+				     "then run the command again");
+	}
 }

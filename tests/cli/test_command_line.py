@@ -1,6 +1,8 @@
 """Wrong command lines, one row each: exit 2, a message that names what is
 wrong, a hint that says what to do; nothing on stdout, nothing done."""
 
+import os
+
 import pytest
 import stoker as cli
 
@@ -182,8 +184,17 @@ def test_color_follows_the_option_and_no_color(project):
 def test_a_closed_stdout_is_an_error_not_silence(project):
     with open("/dev/full", "w") as full:
         result = project.stoker("schema", stdout=full)
-    assert result.code != 0
-    assert "space" in result.err or "write" in result.err
+    assert result.code == 4
+    assert "cannot write to standard output" in result.err and "free space" in result.err, str(result)
+
+
+def test_a_stdout_that_fails_is_not_said_to_be_full(project):
+    terminal, gone = os.openpty()
+    os.close(terminal)
+    with open(gone, "w") as stdout:
+        result = project.stoker("schema", stdout=stdout)
+    assert result.code == 4
+    assert "Input/output error" in result.err and "standard output leads to" in result.err, str(result)
 
 
 @pytest.mark.parametrize("argv", [("cache", "--help"), ("cache", "-h"), ("help", "cache"), ("--help", "cache")],
