@@ -6,6 +6,8 @@
  * wish if a driver took over at this moment. And at each turn of a driver, what it knows of the run
  * is compared with what somebody knows who has read nothing but the journal up to the same event.
  */
+#include <stdbool.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "jobs/run/driver_internal.h"
@@ -134,11 +136,20 @@ static bool knows_chores(const struct owed *own, const struct owed *theirs)
 	       own->phase == theirs->phase && own->attempt == theirs->attempt;
 }
 
+/* The policy, a flow's first member, is the plan's in both; its padding is anything. */
+static bool stands_elsewhere(const struct flow *own, const struct flow *theirs)
+{
+	size_t policy = sizeof own->policy;
+
+	return memcmp((const char *)own + policy, (const char *)theirs + policy,
+		      sizeof *own - policy) != 0;
+}
+
 static const char *what_differs(const struct driver *own, const struct driver *theirs)
 {
 	const struct run_facts *a = &own->facts, *b = &theirs->facts;
 
-	if (memcmp(&own->flow, &theirs->flow, sizeof own->flow) != 0)
+	if (stands_elsewhere(&own->flow, &theirs->flow))
 		return "where the run stands";
 	if (!knows_chores(&a->owed, &b->owed))
 		return "the chores of the attempt that ended";
