@@ -124,8 +124,7 @@ void end_failed(struct flow *f, const struct event *ev)
 	else
 		decide(f, OUTCOME_FAILED, EXIT_RUN_FAILED, ev->class, ev);
 	switch (why) {
-	case RETRY_GOES_ON:
-	case RETRY_USELESS:
+	default: /* RETRY_USELESS: this is not called where a retry goes on */
 		snprintf(f->end_reason, sizeof f->end_reason,
 			 "%s failed in attempt %lld: %s, which a retry does not cure", phase,
 			 (long long)f->attempt, class);
@@ -133,9 +132,8 @@ void end_failed(struct flow *f, const struct event *ev)
 	case RETRY_OF_CLASS:
 		count = (long long)f->budget[f->phase].of_class[ev->class];
 		snprintf(f->end_reason, sizeof f->end_reason,
-			 "%s failed %lld times: %s, which gets %lld %s", phase, count, class,
-			 (long long)retry_rows[ev->class].limit,
-			 retry_rows[ev->class].limit == 1 ? "retry" : "retries");
+			 "%s failed %lld times: %s, which gets %lld retry", phase, count, class,
+			 (long long)retry_rows[ev->class].limit); /* no class has more */
 		break;
 	case RETRY_ATTEMPTS:
 		count = (long long)f->budget[f->phase].failures;

@@ -24,11 +24,11 @@ static size_t rarity(char c)
 	return at ? (size_t)(at - common) : sizeof common;
 }
 
-/* Finds the rarest four bytes of a pattern's literal text; false if it has no four in a row. */
-static bool rarest_gram(const char *pattern, uint32_t *ret)
+/* Returns the rarest four bytes in a row of a pattern's literal text. */
+static uint32_t rarest_gram(const char *pattern)
 {
 	size_t best = 0, literal = 0, sum;
-	uint32_t gram = 0;
+	uint32_t gram = 0, ret = 0;
 	bool found = false;
 
 	pattern += *pattern == '^';
@@ -43,20 +43,17 @@ static bool rarest_gram(const char *pattern, uint32_t *ret)
 		if (!found || sum > best) {
 			found = true;
 			best = sum;
-			*ret = gram;
+			ret = gram;
 		}
 	}
-	return found;
+	return ret;
 }
 
+/* A test ensures that there is room, and that each pattern has four bytes in a row. */
 static void add(struct failure_index *index, const char *pattern)
 {
-	uint32_t gram, hash;
+	uint32_t gram = rarest_gram(pattern), hash = hash_of(gram);
 
-	/* A test ensures that neither happens. */
-	if (!rarest_gram(pattern, &gram) || index->count == FAILURE_INDEX_MAX)
-		return;
-	hash = hash_of(gram);
 	index->present[hash / 64] |= UINT64_C(1) << hash % 64;
 	index->gram[index->count] = gram;
 	index->pattern[index->count] = pattern;

@@ -227,7 +227,7 @@ static size_t numbered_host_length(struct failure_line line)
 		return 0;
 	if (line.text[end] == ':' && end + 1 < line.len && line.text[end + 1] == ' ')
 		return end + 2;
-	while (end < line.len && line.text[end] == ' ')
+	while (line.text[end] == ' ') /* a line does not end with a blank */
 		end++;
 	return end + 1 < line.len && memcmp(line.text + end, "| ", 2) == 0 ? end + 2 : 0;
 }

@@ -49,7 +49,6 @@ void ledger_held_cut(struct ledger *l, enum ledger_bin bin)
 	 * nothing. */
 	if (!l->held || l->released.ms <= l->held_since.ms || late <= 0)
 		return;
-	late = late < l->attempt_held_ms ? late : l->attempt_held_ms;
 	l->attempt_held_ms -= late;
 	held_take(l, &late, bin);
 	for (int other = 0; other < BIN_COUNT; other++)

@@ -109,6 +109,29 @@ static void a_mistake_of_another_rank_does_not_follow_from_a_lost_peer(void **st
 	assert_int_equal(classify_exit(1, same).class, CLASS_COMM);
 }
 
+/* Which rank speaks first says nothing about which failed first. */
+static void a_lost_peer_is_the_cause_though_the_other_rank_spoke_before(void **state)
+{
+	static const char log[] = "[rank5]: all is well\n"
+				  "[rank3]: RX, connection closed by remote peer\n"
+				  "[rank5]: Traceback (most recent call last):\n"
+				  "[rank5]:   File \"a.py\", line 3, in g\n"
+				  "[rank5]: %s\n";
+	static const char *const raised[][2] = { { "OddError: 7", "RX, connection" },
+						 { "KeyError: 'x'", "KeyError: 'x'" } };
+	char text[256];
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		struct failure_classification v;
+
+		snprintf(text, sizeof text, log, raised[i][0]);
+		v = classify_exit(1, text);
+		assert_int_equal(v.class, i ? CLASS_USER_CODE : CLASS_COMM);
+		assert_non_null(strstr(v.evidence, raised[i][1]));
+	}
+}
+
 /* Torchrun ends the others with SIGTERM and lists them before the first to fail. */
 static void the_signal_is_that_of_the_first_rank_to_fail(void **state)
 {
@@ -185,6 +208,7 @@ int main(void)
 		cmocka_unit_test(the_prefixes_of_launchers_are_known),
 		cmocka_unit_test(what_a_rank_said_inside_an_exception_is_the_cause),
 		cmocka_unit_test(a_mistake_of_another_rank_does_not_follow_from_a_lost_peer),
+		cmocka_unit_test(a_lost_peer_is_the_cause_though_the_other_rank_spoke_before),
 		cmocka_unit_test(the_signal_is_that_of_the_first_rank_to_fail),
 		cmocka_unit_test(
 			what_a_shell_did_not_find_is_no_cause_of_a_kill_or_long_before_the_end),
