@@ -11,7 +11,7 @@ DEFINITIONS = {
     "lines": "lines of functions with a word or a number on them, comments left out",
     "branches": "the two sides of each operand of a condition, and each case of a switch; left out is what the compiler knows, "
                 "and of an enum its count and the way past all cases: no value takes them, and -Wswitch has all others named",
-    "error paths": "places where a function learns of a failure or gives up: the true side of each operand `… < 0`; "
+    "error paths": "places where a function learns of a failure or gives up: the true side of a condition that is `… < 0` alone; "
                    "`return -1`; a -1 behind ? or :; a call that is given the error first, as err_set(err, …); a goto",
 }
 ERROR = re.compile(r"\breturn (-1)\s*;|[?:]\s*(-1)\b|\b(?!TAKE|assert)(\w+)\((?:err|ret_err), |\b(goto)\b")
@@ -67,6 +67,13 @@ def span(lines: list[str], line: int, column: int, end_line: int, end_column: in
     return " ".join(part.strip() for part in parts)
 
 
+def stands_alone(lines: list[str], line: int, column: int, end_line: int, end_column: int) -> bool:
+    """Whether an operand is a whole condition. Clang counts what comes of one; of several operands it infers the sides
+    from how often the next is looked at, and a process that is killed in a call looks at no next."""
+    before, after = lines[line - 1][:column - 1], lines[end_line - 1][end_column - 1:]
+    return re.search(r"\($|(=|return) $", before) is not None and re.match(r"\)| \?", after) is not None
+
+
 def branches_of(function: dict) -> list[tuple]:
     """file, line, column, end line, end column, times true, times false; a macro's stand where it is used."""
     used_at = {region[6]: region for region in function["regions"] if region[7] == EXPANSION}
@@ -118,7 +125,7 @@ def read(export: bytes, root: Path) -> list[Source]:
             continue
         for side, count in zip(("true", "false"), sides):
             sources[name].places["branches"].append(Place(place[0], count > 0, f"never {side}: {what}"))
-        if FAILED.search(what):
+        if FAILED.search(what) and stands_alone(texts[name], *place):
             sources[name].places["error paths"].append(Place(place[0], sides[0] > 0, f"never true: {what}"))
     for source in sources.values():
         for places in source.places.values():

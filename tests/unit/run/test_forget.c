@@ -1,0 +1,430 @@
+/* The promises of jobs/run/journal/forget.h and keepsakes.h, on every kind of journal: what goes
+ * with a run, what stays, and what is said of both. */
+#include "jobs/run/journal/forget.h"
+
+#include "jobs/run/journal/keepsakes.h"
+#include "tests/unit/checkpoint/trees.h"
+
+static const char *scheme;
+static char dir[64], state[80], work[80], copies[80];
+static struct journal *journal;
+
+static int set_up(void **unused)
+{
+	AUTO(auto_free) char *url = NULL;
+	struct err *err = NULL;
+
+	(void)unused;
+	snprintf(dir, sizeof dir, "/tmp/stoker-forget-XXXXXX");
+	if (!mkdtemp(dir))
+		return -1;
+	snprintf(state, sizeof state, "%s/state", dir);
+	snprintf(work, sizeof work, "%s/work", dir);
+	snprintf(copies, sizeof copies, "%s/copies", dir);
+	url = mem_format("%s:%s", scheme, state);
+	return journal_open(url, JOURNAL_WRITE, &journal, &err);
+}
+
+static int tear_down(void **unused)
+{
+	AUTO(err_freep) struct err *err = NULL;
+
+	(void)unused;
+	journal_freep(&journal);
+	return fs_remove_tree(dir, &err);
+}
+
+static void append(struct event *ev, int64_t seq)
+{
+	struct err *err = NULL;
+
+	ev->seq = seq;
+	ev->at.ms = 1795000000000 + seq;
+	assert_int_equal(journal_append(journal, "r", ev, &err), 1);
+	assert_no_error(err);
+}
+
+/* `url` and `workspace`: of the plan, may be NULL. */
+static void begin_run(const char *workspace, const char *url)
+{
+	struct event ev = { .kind = EV_RUN_CREATED };
+	json_auto_t *plan = json_pack("{s:s*, s:{s:s, s:s*}}", "workspace", workspace, "checkpoint",
+				      "kind", "hf", "url", url);
+
+	EVENT_SET_STR(&ev, name, "n");
+	EVENT_SET_STR(&ev, engine, "local");
+	EVENT_SET(&ev, plan, plan);
+	EVENT_SET_STR(&ev, plan_digest, "00");
+	EVENT_SET(&ev, seed, 1);
+	append(&ev, 1);
+}
+
+static void end_run(void)
+{
+	struct event ev = { .kind = EV_RUN_ENDED };
+
+	EVENT_SET(&ev, state, OUTCOME_SUCCEEDED);
+	EVENT_SET(&ev, exit_code, 0);
+	append(&ev, 2);
+}
+
+static json_t *forget(const struct forget_options *options)
+{
+	struct err *err = NULL;
+	json_t *ret = NULL;
+
+	run_forget(journal, "r", options, NULL, NULL, NULL, &ret, &err);
+	assert_no_error(err);
+	return ret;
+}
+
+/* The message begins so, and the run is still there. */
+static void assert_refused(const struct forget_options *options, enum exit_code code,
+			   const char *words)
+{
+	AUTO(err_freep) struct err *err = NULL;
+	json_auto_t *ret = NULL;
+
+	assert_int_equal(run_forget(journal, "r", options, NULL, NULL, NULL, &ret, &err), -1);
+	assert_int_equal(err->code, code);
+	if (!strstr(err->message, words))
+		fail_msg("%s", err->message);
+}
+
+static int count_event(void *arg, const struct event *ev, json_t *row, struct err **err)
+{
+	(void)ev;
+	(void)row;
+	(void)err;
+	++*(int *)arg;
+	return 0;
+}
+
+static int events(void)
+{
+	struct err *err = NULL;
+	int count = 0;
+
+	journal_read(journal, "r", 1, count_event, &count, &err);
+	assert_no_error(err);
+	return count;
+}
+
+static bool there(const char *root, const char *path)
+{
+	AUTO(auto_free) char *whole = fs_join(root, path);
+
+	return fs_exists(whole);
+}
+
+static const struct forget_options plain, dry = { .dry_run = true },
+					  all = { .with_checkpoints = true };
+
+static void a_run_goes_with_all_of_its_files_and_they_are_counted(void **unused)
+{
+	json_auto_t *counted = NULL, *ret = NULL;
+
+	(void)unused;
+	begin_run(work, NULL);
+	end_run();
+	put_text(work, "runs/r/train-1/log", "12345");
+	put_text(work, "runs/r/claims/x", "1");
+	put_text(work, "runs/other/log", "1");
+	put_text(state, "runs/r/driver.log", "123");
+	counted = forget(&dry);
+	assert_int_equal(events(), 2);
+	assert_true(there(work, "runs/r/train-1/log"));
+	assert_true(run_has_rests(journal, "r"));
+	ret = forget(&plain);
+	assert_true(json_equal(counted, ret));
+	assert_true(js_int(ret, "files", -1) >= 3);
+	assert_true(js_int(ret, "size_bytes", -1) >= 9);
+	assert_int_equal(json_array_size(json_object_get(ret, "kept")), 0);
+	assert_int_equal(events(), 0);
+	assert_false(there(work, "runs/r"));
+	assert_false(there(state, "runs/r"));
+	assert_true(there(work, "runs/other/log"));
+	assert_false(run_has_rests(journal, "r"));
+	assert_false(run_is_kept(journal, "r"));
+}
+
+static void a_run_that_has_not_ended_is_left_alone(void **unused)
+{
+	(void)unused;
+	begin_run(work, NULL);
+	put_text(work, "runs/r/train-1/log", "1");
+	assert_refused(&plain, EXIT_REFUSED, "run r has not ended");
+	assert_refused(&dry, EXIT_REFUSED, "run r has not ended");
+	assert_true(there(work, "runs/r/train-1/log"));
+	assert_int_equal(events(), 1);
+}
+
+static void a_name_that_is_no_run_is_a_defect(void **unused)
+{
+	AUTO(err_freep) struct err *err = NULL;
+	json_t *ret = NULL;
+
+	(void)unused;
+	assert_int_equal(run_forget(journal, "../r", &plain, NULL, NULL, NULL, &ret, &err), -1);
+	assert_int_equal(err->code, EXIT_DEFECT);
+	assert_false(run_has_rests(journal, "../r"));
+	assert_false(run_is_kept(journal, "../r"));
+}
+
+/* What is kept: a complete checkpoint, the files of the agent's node, those that all nodes sent. */
+static void make_only_copies(void)
+{
+	AUTO(auto_free) char *saved = fs_join(work, "runs/r/train-1/checkpoints");
+	AUTO(auto_free) char *of_node = fs_join(work, "runs/r/train-2/node-1/checkpoints");
+
+	make_hf(saved, "checkpoint-10", 10);
+	make_hf(of_node, "checkpoint-20", 20);
+	put_text(saved, "checkpoint-15/trainer_state.json", "{"); /* cut short */
+	put_text(work, "runs/r/train-1/output/model", "1234");
+	put_text(work, "runs/r/outputs/train-2/node-0/table", "12");
+	put_text(work, "runs/r/outputs/.part/x", "1");
+	put_text(work, "runs/r/train-0/output/none", "1"); /* no attempt */
+	put_text(work, "runs/r/train-1/log", "1");
+}
+
+static const json_t *kept_at(const json_t *ret, const char *what, const char *path)
+{
+	AUTO(auto_free) char *url = fs_join(work, path);
+	const json_t *one;
+	size_t i;
+
+	json_array_foreach (json_object_get(ret, "kept"), i, one)
+		if (strcmp(js_str(one, "url"), url) == 0 && strcmp(js_str(one, "what"), what) == 0)
+			return one;
+	fail_msg("%s is not kept", path);
+	return NULL;
+}
+
+static void the_only_copies_stay_until_they_are_named(void **unused)
+{
+	json_auto_t *ret = NULL, *again = NULL, *last = NULL;
+	const json_t *one;
+
+	(void)unused;
+	begin_run(work, NULL);
+	end_run();
+	make_only_copies();
+	ret = forget(&plain);
+	assert_int_equal(json_array_size(json_object_get(ret, "kept")), 4);
+	one = kept_at(ret, "checkpoint", "runs/r/train-1/checkpoints/checkpoint-10");
+	assert_int_equal(js_int(one, "step", -1), 10);
+	assert_int_equal(js_int(one, "files", -1), 10);
+	assert_null(json_object_get(one, "keys"));
+	kept_at(ret, "checkpoint", "runs/r/train-2/node-1/checkpoints/checkpoint-20");
+	one = kept_at(ret, "output", "runs/r/train-1/output");
+	assert_int_equal(js_int(one, "size_bytes", -1), 4);
+	kept_at(ret, "output", "runs/r/outputs/train-2");
+	assert_int_equal(events(), 0);
+	assert_true(there(work, "runs/r/train-1/output/model"));
+	assert_true(there(work, "runs/r/outputs/train-2/node-0/table"));
+	assert_false(there(work, "runs/r/train-1/log"));
+	assert_false(there(work, "runs/r/train-1/checkpoints/checkpoint-15"));
+	assert_false(there(work, "runs/r/train-0"));
+	/* the journal knows it no more, and it can be asked again */
+	assert_true(run_is_kept(journal, "r"));
+	assert_true(run_has_rests(journal, "r"));
+	again = forget(&plain);
+	assert_true(json_equal(json_object_get(ret, "kept"), json_object_get(again, "kept")));
+	last = forget(&all);
+	assert_int_equal(json_array_size(json_object_get(last, "kept")), 0);
+	assert_false(there(work, "runs/r"));
+	assert_false(run_is_kept(journal, "r"));
+	assert_false(run_has_rests(journal, "r"));
+}
+
+/* A copy beneath checkpoint.url counts while it is what its mark says. */
+static void a_checkpoint_with_a_copy_goes(void **unused)
+{
+	AUTO(auto_free) char *saved = fs_join(work, "runs/r/train-1/checkpoints");
+	AUTO(auto_free) char *copied = fs_join(copies, "r/attempt-1");
+	const struct ckpt_root root = { .path = copied, .attempt = 1 };
+	const struct ckpt_owner owner = { "r", "n", 1 };
+	AUTO(checkpoint_list_release) struct ckpt_list list = { 0 };
+	struct err *err = NULL;
+
+	(void)unused;
+	begin_run(work, copies);
+	end_run();
+	make_hf(saved, "checkpoint-10", 10);
+	make_hf(saved, "checkpoint-20", 20);
+	list = found_in(saved, "hf");
+	for (size_t i = 0; i < list.count; i++) {
+		checkpoint_copy(&list.items[i], &root, NULL, NULL, &err);
+		assert_no_error(err);
+		checkpoint_mark(&root, &list.items[i], &owner, (struct utc){ 1 }, &err);
+		assert_no_error(err);
+	}
+	drop(copied, "checkpoint-20/optimizer.pt");
+	{
+		json_auto_t *ret = forget(&plain);
+
+		assert_int_equal(json_array_size(json_object_get(ret, "kept")), 1);
+		kept_at(ret, "checkpoint", "runs/r/train-1/checkpoints/checkpoint-20");
+	}
+	assert_false(there(saved, "checkpoint-10"));
+	assert_true(there(copied, "checkpoint-10/optimizer.pt"));
+}
+
+/* Somebody set checkpoint.url so that the run's own folder holds another's data. */
+static void checkpoints_of_checkpoint_url_are_not_the_runs_own(void **unused)
+{
+	AUTO(auto_free) char *within = fs_join(work, "runs");
+
+	(void)unused;
+	begin_run(work, within);
+	end_run();
+	put_text(work, "runs/r/attempt-1/x", "1");
+	assert_refused(&plain, EXIT_REFUSED, "checkpoints of checkpoint.url lie in the folder");
+	assert_true(there(work, "runs/r/attempt-1/x"));
+	assert_int_equal(events(), 2);
+}
+
+static void no_link_is_followed(void **unused)
+{
+	static const char *const roots[] = { state, work };
+	AUTO(auto_free) char *other = fs_join(dir, "other");
+
+	(void)unused;
+	begin_run(work, NULL);
+	end_run();
+	put_text(other, "precious", "1");
+	for (size_t i = 0; i < 2; i++) {
+		AUTO(auto_free) char *runs = fs_join(roots[i], "runs");
+		AUTO(auto_free) char *link = fs_join(runs, "r");
+		AUTO(auto_free) char *aside = fs_join(roots[i], "aside");
+		AUTO(err_freep) struct err *err = NULL;
+
+		assert_int_equal(fs_mkdirs(link, &err), 0);
+		assert_int_equal(rename(link, aside), 0);
+		assert_int_equal(symlink(other, link), 0);
+		assert_refused(&all, EXIT_REFUSED, "is a link or not a folder");
+		assert_int_equal(unlink(link), 0);
+		assert_int_equal(rename(aside, link), 0);
+	}
+	assert_true(there(other, "precious"));
+	assert_int_equal(events(), 2);
+}
+
+/* The list of what was kept is all that tells where it is: one that cannot be read is no list of
+ * nothing. */
+static void a_list_that_cannot_be_read_ends_it(void **unused)
+{
+	(void)unused;
+	begin_run(work, NULL);
+	end_run();
+	make_only_copies();
+	json_decref(forget(&plain));
+	put_text(state, "runs/r/kept.json", "{");
+	assert_refused(&all, EXIT_REFUSED, "kept.json");
+	drop(state, "runs/r/kept.json");
+	put_text(state, "runs/r/kept.json/x", "");
+	assert_refused(&all, EXIT_REFUSED, "kept.json");
+	assert_true(there(work, "runs/r/train-1/output/model"));
+}
+
+/* ---- among objects ---- */
+
+static void the_only_copies_among_objects_are_found(void **unused)
+{
+	AUTO(auto_free) char *saved = fs_join(dir, "saved");
+	const struct ckpt_owner owner = { "r", "n", 1 };
+	json_auto_t *plan = json_object();
+	json_auto_t *kept = json_array();
+	AUTO(checkpoint_list_release) struct ckpt_list list = { 0 };
+	AUTO(store_freep) struct store *store = NULL;
+	struct ckpt_root root = { .path = "runs/r/train-1/checkpoints/", .attempt = 1 };
+	struct err *err = NULL;
+
+	(void)unused;
+	store_open(work, &store, &err);
+	assert_no_error(err);
+	root.store = store;
+	make_hf(saved, "checkpoint-10", 10);
+	make_hf(saved, "checkpoint-20", 20);
+	list = found_in(saved, "hf");
+	for (size_t i = 0; i < list.count; i++) {
+		checkpoint_copy(&list.items[i], &root, NULL, NULL, &err);
+		assert_no_error(err);
+		checkpoint_mark(&root, &list.items[i], &owner, (struct utc){ 1 }, &err);
+		assert_no_error(err);
+	}
+	drop(work, "runs/r/train-1/checkpoints/checkpoint-20/optimizer.pt");
+	put_text(work, "runs/r/outputs/train-1/node-0/a", "123");
+	put_text(work, "runs/r/outputs/train-1/node-1/a", "12345");
+	put_text(work, "runs/r/train-x/log", "1");
+	keepsakes_in_store(plan, store, "r", kept, &err);
+	assert_no_error(err);
+	assert_int_equal(json_array_size(kept), 2);
+	assert_int_equal(js_int(json_array_get(kept, 0), "step", -1), 10);
+	assert_int_equal(js_int(json_array_get(kept, 0), "files", -1), 10);
+	assert_int_equal(js_int(json_array_get(kept, 1), "size_bytes", -1), 8);
+	assert_int_equal(keepsakes_have(kept, "outputs/train-1/node-0/a"), KEEPSAKE_IS);
+	assert_int_equal(keepsakes_have(kept, "outputs/train-1"), KEEPSAKE_IS);
+	assert_int_equal(keepsakes_have(kept, "outputs/train-10"), KEEPSAKE_NOT);
+	assert_int_equal(keepsakes_have(kept, "outputs"), KEEPSAKE_ABOVE);
+	assert_int_equal(keepsakes_have(kept, "out"), KEEPSAKE_NOT);
+}
+
+/* What the agent has sent to the workspace's objects is no only copy in the folder beside them. */
+static void what_the_objects_hold_is_no_only_copy_in_the_folder(void **unused)
+{
+	AUTO(auto_free) char *objects = fs_join(dir, "objects");
+	json_auto_t *plan = json_object();
+	AUTO(store_freep) struct store *store = NULL;
+	static const struct {
+		const char *sent, *bytes;
+		size_t kept;
+	} rows[] = {
+		{ "runs/r/outputs/train-1/node-0/sub/model", "1234", 0 },
+		{ "runs/r/outputs/train-1/node-0.restart-1/sub/model", "1234", 0 },
+		{ "runs/r/outputs/train-1/node-0/sub/model", "123", 1 },
+		{ "runs/r/outputs/train-1/node-01/sub/model", "1234", 1 },
+		{ "runs/r/outputs/train-1/node-0/model", "1234", 1 },
+	};
+	struct err *err = NULL;
+
+	(void)unused;
+	put_text(work, "runs/r/train-1/node-0/output/sub/model", "1234");
+	store_open(objects, &store, &err);
+	assert_no_error(err);
+	for (size_t i = 0; i < STK_LENGTH(rows); i++) {
+		json_auto_t *kept = json_array();
+
+		put_text(objects, rows[i].sent, rows[i].bytes);
+		keepsakes_in_folder(plan, work, "r", store, kept, &err);
+		assert_no_error(err);
+		assert_int_equal(json_array_size(kept), rows[i].kept);
+		drop(objects, "runs");
+	}
+}
+
+#define OF(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		OF(a_run_goes_with_all_of_its_files_and_they_are_counted),
+		OF(a_run_that_has_not_ended_is_left_alone),
+		OF(a_name_that_is_no_run_is_a_defect),
+		OF(the_only_copies_stay_until_they_are_named),
+		OF(a_checkpoint_with_a_copy_goes),
+		OF(checkpoints_of_checkpoint_url_are_not_the_runs_own),
+		OF(no_link_is_followed),
+		OF(a_list_that_cannot_be_read_ends_it),
+		OF(the_only_copies_among_objects_are_found),
+		OF(what_the_objects_hold_is_no_only_copy_in_the_folder),
+	};
+	static const char *const schemes[] = { "sqlite", "dir" };
+	int failed = 0;
+
+	for (size_t i = 0; i < STK_LENGTH(schemes); i++) {
+		scheme = schemes[i];
+		failed += cmocka_run_group_tests_name(scheme, tests, NULL, NULL);
+	}
+	return failed;
+}
