@@ -40,6 +40,11 @@ def bare(text: str) -> str:
     return re.sub(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])+\'', blank, text, flags=re.DOTALL)
 
 
+def name_of(path: str) -> str:
+    """Clang has each path start at the folder of the build, also one that -ffile-prefix-map has cut short."""
+    return normpath(path).removeprefix("build/coverage/")
+
+
 class Counts:
     """How often what stands at a line and column was done."""
 
@@ -82,7 +87,7 @@ def branches_of(function: dict) -> list[tuple]:
         place, number = branch[:4], branch[6]
         while number in used_at:
             place, number = used_at[number][:4], used_at[number][5]
-        found.append((normpath(function["filenames"][number]), *place, branch[4], branch[5]))
+        found.append((name_of(function["filenames"][number]), *place, branch[4], branch[5]))
     return found
 
 
@@ -101,7 +106,7 @@ def read(export: bytes, root: Path) -> list[Source]:
     data = json.loads(export)["data"][0]
     sources, texts = {}, {}
     for file in data["files"]:
-        name = normpath(file["filename"]) # as clang was given it, beside the folder of the build
+        name = name_of(file["filename"])
         if not name.startswith("jobs/"):
             continue
         source, text = Source(name), bare((root / name).read_text())
