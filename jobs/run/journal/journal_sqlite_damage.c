@@ -149,13 +149,14 @@ int journal_sqlite_put_aside(void *opened, const char *run, int64_t good, int64_
 	return 0;
 }
 
-/* Copies the run's events up to `good` from the table that was set aside. */
+/* Copies the run's events up to `good` from the table that was set aside. They have the numbers
+ * from 1 on, and a look behind the last of them may meet an unreadable page. */
 static int copy_good(struct sqlite_store *store, const char *from, const char *run, int64_t good,
 		     struct err **err)
 {
 	AUTO(auto_free)
 	char *sql = mem_format("INSERT INTO event(run, seq, body) SELECT run, seq, body FROM %s "
-			       "WHERE run=?1 AND seq<=%lld",
+			       "WHERE run=?1 ORDER BY seq LIMIT %lld",
 			       from, (long long)good);
 
 	return journal_sqlite_delete(store, sql, run, err);
