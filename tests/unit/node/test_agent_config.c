@@ -1,0 +1,262 @@
+/* What an agent takes as an order, and what it does with an order, or a source, that is none: a
+ * wrong one is named, and nothing is guessed. See jobs/node/setup/agent_config.h and prepare.h. */
+#include "tests/unit/node/place.h"
+
+#include "jobs/node/setup/agent_config.h"
+#include "jobs/node/setup/prepare.h"
+
+/* Loads the order, whose member is this now (NULL: is not there). Takes `value`. */
+static int load_with(struct place *place, const char *member, json_t *value,
+		     struct agent_config *ret, struct err **err)
+{
+	AUTO(auto_free) char *path = place_path(place, PREFIX ORDER_FILE);
+	json_t *order = order_for(place, "true");
+
+	if (value)
+		js_put(order, member, value);
+	else if (member)
+		json_object_del(order, member);
+	js_put(order, "prefix", json_string(PREFIX));
+	order_write(place, order);
+	if (member && strcmp(member, "prefix") == 0) {
+		AUTO(err_freep) struct err *unused = NULL;
+		json_auto_t *again = NULL;
+		AUTO(auto_free) char *text = NULL;
+
+		must(js_load(path, ORDER_MAX, &again, &unused), &unused);
+		js_put(again, "prefix", json_string("runs/r1/train-1"));
+		text = js_line(again);
+		must(fs_write_atomic(path, text, strlen(text), 0600, &unused), &unused);
+	}
+	return agent_config_load(path, "0", ret, err);
+}
+
+static void an_order_is_understood(void **state)
+{
+	AUTO(agent_config_release) struct agent_config config = { 0 };
+	AUTO(err_freep) struct err *err = NULL;
+	AUTO(auto_free) char *dir = place_path(*state, PREFIX "node-0");
+
+	must(load_with(*state, NULL, NULL, &config, &err), &err);
+	assert_string_equal(config.run, "r1");
+	assert_int_equal(config.attempt, 1);
+	assert_int_equal(config.nodes, 1);
+	assert_string_equal(config.dir, dir);
+	assert_string_equal(config.nonce, NONCE);
+}
+
+static void a_wrong_order_is_named_by_its_member(void **state)
+{
+	const struct {
+		const char *member, *json, *words;
+	} rows[] = {
+		{ "v", "2", "unknown version 2 of the order" },
+		{ "v", NULL, "unknown version 0 of the order" },
+		{ "command", "[]", "the order's 'command' is empty" },
+		{ "env", "{\"A=B\": \"x\"}", "the order's 'env' holds an invalid variable" },
+		{ "env", "{\"\": \"x\"}", "the order's 'env' holds an invalid variable" },
+		{ "secret_from", "{\"A=B\": \"x\"}",
+		  "the order's 'secret_from' holds an invalid variable" },
+		{ "run", "\"\"", "the order's 'run' is empty" },
+		{ "job", "\"\"", "the order's 'job' is empty" },
+		{ "nonce", "\"a b\"", "the order's 'nonce' is not a plain word" },
+		{ "prefix", "\"runs\"", "the order's 'prefix' does not end in a slash" },
+		{ "run_prefix", "\"runs\"", "the order's 'run_prefix' does not end in a slash" },
+		{ "attempt", "0", "the order's 'attempt' is not a number from 1 on" },
+		{ "nodes", "0", "the order's 'nodes' is out of range" },
+		{ "nodes", "100001", "the order's 'nodes' is out of range" },
+		{ "timeout_ms", "-1", "the order's 'timeout_ms' is negative" },
+		{ "stop_ms", "-1", "the order's 'stop_ms' is negative" },
+		{ "grace_ms", "-1", "the order's 'grace_ms' is negative" },
+		{ "heartbeat_ms", "0", "the order's 'heartbeat_ms' is not positive" },
+		{ "look_ms", "0", "the order's 'look_ms' is not positive" },
+	};
+
+	for (size_t i = 0; i < STK_LENGTH(rows); i++) {
+		json_t *value =
+			rows[i].json ? json_loads(rows[i].json, JSON_DECODE_ANY, NULL) : NULL;
+		struct agent_config config = { 0 };
+		AUTO(err_freep) struct err *err = NULL;
+
+		assert_int_equal(load_with(*state, rows[i].member, value, &config, &err), -1);
+		assert_string_equal(err->message, rows[i].words);
+		assert_int_equal(err->code, EXIT_DEFECT);
+		assert_null(config.order);
+	}
+}
+
+static void an_order_that_is_not_there_or_no_json_is_named_by_its_path(void **state)
+{
+	AUTO(auto_free) char *path = place_path(*state, PREFIX ORDER_FILE);
+	struct agent_config config = { 0 };
+
+	for (int i = 0; i < 3; i++) {
+		AUTO(err_freep) struct err *err = NULL;
+
+		if (i > 0)
+			write_file(path, i == 1 ? "{" : "[1]", 0600);
+		assert_int_equal(agent_config_load(path, "0", &config, &err), -1);
+		assert_non_null(strstr(err->message, i < 2 ? path : "unknown version 0"));
+	}
+}
+
+static void a_rank_that_is_none_is_refused(void **state)
+{
+	static const char *const ranks[] = { "1", "-1", "x", "" };
+	AUTO(auto_free) char *path = place_path(*state, PREFIX ORDER_FILE);
+	AUTO(err_freep) struct err *unused = NULL;
+	struct agent_config config = { 0 };
+
+	must(load_with(*state, NULL, NULL, &config, &unused), &unused);
+	agent_config_release(&config);
+	for (size_t i = 0; i < STK_LENGTH(ranks); i++) {
+		AUTO(err_freep) struct err *err = NULL;
+
+		assert_int_equal(agent_config_load(path, ranks[i], &config, &err), -1);
+		assert_non_null(err);
+	}
+}
+
+/* ---- source, links and folders ---- */
+
+static int prepare_with(struct place *place, const char *member, json_t *value, struct err **err)
+{
+	AUTO(agent_config_release) struct agent_config config = { 0 };
+	AUTO(store_freep) struct store *store = open_store(place);
+	AUTO(err_freep) struct err *unused = NULL;
+
+	must(load_with(place, member, value, &config, &unused), &unused);
+	return prepare_folders(&config, store, err);
+}
+
+static void a_link_lies_beneath_the_source_and_goes_through_no_link(void **state)
+{
+	static const struct {
+		const char *name, *words; /* NULL: it is made */
+	} rows[] = {
+		{ "data", NULL },
+		{ "a/b/data", NULL },
+		{ "/data", "the name is not relative" },
+		{ "", "the name is not relative" },
+		{ "../data", "the name is not plain" },
+		{ "a/../../data", "the name is not plain" },
+		{ "a/.", "the name is not plain" },
+	};
+	AUTO(auto_free) char *src = place_path(*state, PREFIX "node-0/src");
+
+	for (size_t i = 0; i < STK_LENGTH(rows); i++) {
+		json_t *links = json_pack("[[s,s]]", rows[i].name, "/target");
+		AUTO(auto_free) char *path = fs_join(src, rows[i].name);
+		AUTO(err_freep) struct err *err = NULL;
+		char target[32] = "";
+		int done = prepare_with(*state, "links", links, &err);
+
+		assert_int_equal(done, rows[i].words ? -1 : 0);
+		if (!rows[i].words) {
+			assert_true(readlink(path, target, sizeof target - 1) > 0);
+			assert_string_equal(target, "/target");
+			continue;
+		}
+		assert_non_null(strstr(err->message, rows[i].words));
+		assert_non_null(strstr(err->message, "cannot add the link"));
+	}
+}
+
+/* A link of the source, or one made before, must not lead the next one elsewhere. */
+static void a_link_through_another_one_is_refused(void **state)
+{
+	json_t *links =
+		json_pack("[[s,s], [s,s]]", "a", ((struct place *)*state)->root, "a/b", "/t");
+	AUTO(auto_free) char *led = place_path(*state, "b");
+	AUTO(err_freep) struct err *err = NULL;
+	struct stat st;
+
+	assert_int_equal(prepare_with(*state, "links", links, &err), -1);
+	assert_non_null(strstr(err->message, "cannot add the link 'a/b'"));
+	assert_int_equal(lstat(led, &st), -1);
+}
+
+static void a_link_over_another_one_is_refused(void **state)
+{
+	json_t *links = json_pack("[[s,s], [s,s]]", "a", "/one", "a", "/two");
+	AUTO(err_freep) struct err *err = NULL;
+
+	assert_int_equal(prepare_with(*state, "links", links, &err), -1);
+	assert_non_null(strstr(err->message, "cannot make the link"));
+}
+
+static void a_source_that_is_not_there_or_no_bundle_is_named(void **state)
+{
+	AUTO(auto_free) char *bundle = place_path(*state, "sources/x");
+	AUTO(auto_free) char *folder = place_path(*state, PREFIX "node-0");
+	AUTO(err_freep) struct err *absent = NULL, *nowhere = NULL, *broken = NULL, *err = NULL;
+
+	assert_int_equal(prepare_with(*state, "source", json_string("sources/x"), &absent), -1);
+	assert_non_null(strstr(absent->message, "the source bundle 'sources/x' is not in"));
+	assert_int_equal(absent->code, EXIT_REFUSED);
+	write_file(bundle, "no bundle", 0600);
+	/* the claim makes the folder */
+	assert_int_equal(prepare_with(*state, "source", json_string("sources/x"), &nowhere), -1);
+	assert_non_null(strstr(nowhere->message, "cannot fetch the source"));
+	must(fs_mkdirs(folder, &err), &err);
+	assert_int_equal(prepare_with(*state, "source", json_string("sources/x"), &broken), -1);
+	assert_non_null(strstr(broken->message, "cannot unpack the source"));
+}
+
+/* What stands in the way of a folder is not removed: it is somebody's. */
+static void a_file_in_the_place_of_a_folder_is_named(void **state)
+{
+	static const char *const places[] = { "checkpoints", "output" };
+
+	for (size_t i = 0; i < STK_LENGTH(places); i++) {
+		AUTO(auto_free) char *name = mem_format(PREFIX "node-0/%s", places[i]);
+		AUTO(auto_free) char *path = place_path(*state, name);
+		AUTO(err_freep) struct err *err = NULL;
+
+		write_file(path, "x", 0600);
+		assert_int_equal(prepare_with(*state, NULL, NULL, &err), -1);
+		assert_non_null(strstr(err->message, places[i]));
+		assert_int_equal(unlink(path), 0);
+	}
+}
+
+static void a_checkpoint_to_resume_from_is_linked(void **state)
+{
+	AUTO(agent_config_release) struct agent_config config = { 0 };
+	AUTO(auto_free) char *from = place_path(*state, "old/checkpoint-7/");
+	AUTO(auto_free) char *link = place_path(*state, PREFIX "node-0/checkpoints/checkpoint-7");
+	AUTO(auto_free) char *folder = place_path(*state, PREFIX "node-0/checkpoints");
+	AUTO(auto_free) char *meant = place_path(*state, "old/checkpoint-7");
+	AUTO(err_freep) struct err *err = NULL, *refused = NULL;
+	char target[128] = "";
+
+	must(load_with(*state, "resume_from", json_string(from), &config, &err), &err);
+	assert_int_equal(prepare_checkpoint(&config, &refused), -1);
+	assert_non_null(strstr(refused->message, "cannot link the checkpoint"));
+	must(fs_mkdirs(folder, &err), &err);
+	for (int again = 0; again < 2; again++) {
+		must(prepare_checkpoint(&config, &err), &err);
+		assert_true(readlink(link, target, sizeof target - 1) > 0);
+		assert_string_equal(target, meant);
+	}
+}
+
+#define OF(test) cmocka_unit_test_setup_teardown(test, place_make, place_remove)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		OF(an_order_is_understood),
+		OF(a_wrong_order_is_named_by_its_member),
+		OF(an_order_that_is_not_there_or_no_json_is_named_by_its_path),
+		OF(a_rank_that_is_none_is_refused),
+		OF(a_link_lies_beneath_the_source_and_goes_through_no_link),
+		OF(a_link_through_another_one_is_refused),
+		OF(a_link_over_another_one_is_refused),
+		OF(a_source_that_is_not_there_or_no_bundle_is_named),
+		OF(a_file_in_the_place_of_a_folder_is_named),
+		OF(a_checkpoint_to_resume_from_is_linked),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
