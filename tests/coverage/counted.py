@@ -8,7 +8,7 @@ from os.path import normpath
 from pathlib import Path
 
 DEFINITIONS = {
-    "lines": "lines of functions with a word or a number on them, comments left out",
+    "lines": "lines of functions with a word or a number on them; comments and directives are left out",
     "branches": "the two sides of each operand of a condition, and each case of a switch; left out is what the compiler knows, "
                 "and of an enum its count and the way past all cases: no value takes them, and -Wswitch has all others named",
     "error paths": "places where a function learns of a failure or gives up: the true side of a condition that is `… < 0` alone; "
@@ -114,7 +114,7 @@ def read(export: bytes, root: Path) -> list[Source]:
         counts = Counts(file["segments"])
         for number, line in enumerate(text.split("\n"), 1):
             count = counts.of_line(number)
-            if count is None or not re.search(r"\w", line):
+            if count is None or not re.match(r"[^#\w]*\w", line):
                 continue
             raw = texts[name][number - 1]
             source.places["lines"].append(Place(number, count > 0, raw.strip()))
