@@ -28,7 +28,8 @@ static size_t rarity(char c)
 static uint32_t rarest_gram(const char *pattern)
 {
 	size_t best = 0, literal = 0, sum;
-	uint32_t gram = 0, ret = 0;
+	uint32_t gram = 0;
+	uint32_t ret = 0;
 	bool found = false;
 
 	pattern += *pattern == '^';
