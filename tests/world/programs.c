@@ -76,6 +76,15 @@ static void rest_ns(int64_t ns)
 	(void)!nanosleep(&time, NULL);
 }
 
+/* The same, whatever signal comes. */
+static void rest_all_of(int64_t ns)
+{
+	int64_t until = now_ns + ns;
+
+	while (now_ns < until)
+		rest_ns(until - now_ns);
+}
+
 /* Writes all of it, waiting for a slow reader; a reader that is gone is ignored. */
 static void put_bytes(int fd, const char *bytes, size_t len)
 {
@@ -333,8 +342,10 @@ static bool save_into(const struct job *job, const char *folder)
 {
 	AUTO(auto_free) char *meta = meta_text(job->step, job->traits.shard_bytes);
 
-	return write_zeros(folder, "state.bin", (size_t)job->traits.shard_bytes) &&
-	       write_file(folder, "meta.json", meta, strlen(meta));
+	if (!write_zeros(folder, "state.bin", (size_t)job->traits.shard_bytes))
+		return false;
+	rest_all_of(job->traits.save_ns);
+	return write_file(folder, "meta.json", meta, strlen(meta));
 }
 
 /* A call that was reported as failed may have been carried out. */
@@ -475,10 +486,7 @@ static void print_step(const struct job *job)
 /* One step, interrupted by no signal: a device computes on. */
 static void compute(const struct job *job)
 {
-	int64_t until = now_ns + job->traits.step_ns / 2 + chance_below(job->traits.step_ns);
-
-	while (now_ns < until)
-		rest_ns(until - now_ns);
+	rest_all_of(job->traits.step_ns / 2 + chance_below(job->traits.step_ns));
 }
 
 static int train(struct job *job)
