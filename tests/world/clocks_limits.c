@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "tests/world/bucket.h"
+#include "tests/world/budgets.h"
 #include "tests/world/clocks_rules.h"
 #include "tests/world/clocks_time.h"
 #include "tests/world/play.h"
@@ -120,13 +121,16 @@ static bool counts_now(const struct flow *flow, enum run_limit limit)
 }
 
 /* By now even a patient one has noticed: the check-up of the nodes is over as well, and a training
- * that ends by itself before the deadline was let end. */
+ * that ends by itself before the deadline was let end. Any other is to save before the deadline. */
 static bool is_due(const struct story *story, enum run_limit limit)
 {
 	int64_t length = length_ns(story, limit);
 
 	if (limit == LIMIT_START)
 		length += story->policy.health_ms * WORLD_MS;
+	if (limit == LIMIT_DEADLINE && story->shadow.state == FLOW_TRAIN &&
+	    !schedule_clock_stepped())
+		length -= budget_lead_ms(story) * WORLD_MS;
 	return length > 0 && limits[limit].since_ns > 0 &&
 	       now_ns >= limits[limit].since_ns + length + HOSTS_APART_NS &&
 	       counts_now(&story->shadow, limit);

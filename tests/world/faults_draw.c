@@ -118,8 +118,11 @@ static void draw_one(struct fault *fault, enum fault_kind kind)
 		fault->target = TARGET_DRIVER;
 	else if (kind == FAULT_KILL || kind == FAULT_PAUSE)
 		fault->target = (enum target)chance_below(TARGET_COUNT);
+	if (kind == FAULT_OUTAGE)
+		fault->mode = chance_one_in(2) ? MODE_ONCE : MODE_MINUTE;
 	/* Longer than a lease is valid: who sleeps may find another one in its place. */
-	if ((kind == FAULT_PAUSE || kind == FAULT_SUSPEND) && chance_one_in(3))
+	if ((kind == FAULT_PAUSE || kind == FAULT_SUSPEND || kind == FAULT_OUTAGE) &&
+	    chance_one_in(3))
 		fault->span_ns = (60 + chance_below(120)) * WORLD_S;
 	if (kind == FAULT_KILL && chance_one_in(4)) {
 		fault->mode = MODE_CALM;
@@ -140,9 +143,9 @@ static bool has_place(enum fault_kind kind)
 /* How often a family is drawn, in relation to the others. */
 static const int weights[FAULT_KINDS] = {
 	[FAULT_PLACE] = 6,        [FAULT_CALL] = 6,      [FAULT_SLOW] = 1,    [FAULT_SHORT] = 1,
-	[FAULT_KILL] = 3,         [FAULT_PAUSE] = 2,     [FAULT_SUSPEND] = 1, [FAULT_REBOOT] = 1,
-	[FAULT_POWER] = 2,        [FAULT_CLOCK] = 1,     [FAULT_OUTAGE] = 1,  [FAULT_DISK_FULL] = 1,
-	[FAULT_TAKE_MACHINE] = 2, [FAULT_TAKE_DOWN] = 1, [FAULT_STOP] = 4,    [FAULT_SIGNAL] = 2,
+	[FAULT_KILL] = 4,         [FAULT_PAUSE] = 3,     [FAULT_SUSPEND] = 1, [FAULT_REBOOT] = 1,
+	[FAULT_POWER] = 3,        [FAULT_CLOCK] = 1,     [FAULT_OUTAGE] = 2,  [FAULT_DISK_FULL] = 1,
+	[FAULT_TAKE_MACHINE] = 2, [FAULT_TAKE_DOWN] = 1, [FAULT_STOP] = 6,    [FAULT_SIGNAL] = 2,
 	[FAULT_SUPERSEDE] = 2,    [FAULT_LOSS] = 2,      [FAULT_RIVAL] = 2,   [FAULT_BUSY] = 2,
 };
 
@@ -177,7 +180,7 @@ static void follow(struct fault *fault, int before)
 
 void faults_draw(void)
 {
-	int families = 1 + (int)chance_below(4);
+	int families = 1 + (int)chance_below(5);
 
 	fault_count = 0;
 	for (int family = 0; family < families && !playing->setting.calm; family++) {

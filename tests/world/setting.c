@@ -129,9 +129,7 @@ static void draw_long_training(struct setting *s)
 {
 	s->step_ns = (2 + chance_below(6)) * WORLD_S;
 	s->stall_s = 40 + chance_below(60);
-	s->deadline_s = chance_one_in(2)
-				? 20 + chance_below(s->steps * s->step_ns / WORLD_S)
-				: 0;
+	s->deadline_s = chance_one_in(2) ? 20 + chance_below(s->steps * s->step_ns / WORLD_S) : 0;
 }
 
 static void draw(struct schedule *schedule)
