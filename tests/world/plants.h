@@ -28,9 +28,14 @@ const struct plant *plants_all(void);
 
 /* Puts a bug in for all that is played from now on; false if there is no such. */
 bool plant_turn_on(const char *name);
-/* Plays schedules 0 to most-1 with each of the bugs, `jobs` bugs at once, until the rule of the bug
- * is broken; prints the number of schedules that it took, in the order in which they are found.
- * False if a bug was not noticed. A bug that is in already is the only one that is played with. */
+/* Those, by their places in the list, for which the schedule that this process has played asked
+ * while none was in; a bit each. */
+void plants_asked(uint64_t ret[PLANT_WORDS]);
+/* Plays schedules 0 to most-1 with each of the bugs, `jobs` at once, until the rule of the bug is
+ * broken; prints the number of schedules that it took, in the order in which they are found. Played
+ * with a bug are the schedules alone that ask for it when they are played without any: the others
+ * are the same with it. False if a bug was not noticed, or a rule is broken without any. A bug that
+ * is in already is the only one that is played with. */
 bool plants_play(uint64_t most, int jobs, host_play_fn fn, const void *arg);
 
 #endif

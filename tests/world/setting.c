@@ -129,6 +129,11 @@ static void draw_long_training(struct setting *s)
 {
 	s->step_ns = (2 + chance_below(6)) * WORLD_S;
 	s->stall_s = 40 + chance_below(60);
+	if (chance_one_in(4)) { /* with many checkpoints */
+		s->steps = 60 + chance_below(60);
+		s->step_ns = WORLD_S;
+		s->saves_every = 1;
+	}
 	s->deadline_s = chance_one_in(2) ? 20 + chance_below(s->steps * s->step_ns / WORLD_S) : 0;
 }
 
@@ -193,7 +198,8 @@ static void draw(struct schedule *schedule)
 	if (chance_one_in(10)) /* minutes of training: it is still there when something follows */
 		draw_long_training(s);
 	if (chance_one_in(100)) { /* hours of training, and of faults */
-		s->step_ns = (60 + chance_below(300)) * WORLD_S;
+		s->step_ns = (120 + chance_below(240)) * WORLD_S;
+		s->steps = 20 + chance_below(15);
 		s->stall_s = 1800;
 		s->deadline_s = 0;
 	}
