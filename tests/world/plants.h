@@ -5,6 +5,7 @@
  *
  *	rule: C6
  *	what: locks are written before attempt.ended
+ *	rare: why few schedules show it (where they are: ./test plays too few, tests/soak plays it)
  *
  * All patches are in one program, world_planted; in the others there is none.
  */
@@ -21,6 +22,7 @@ struct plant {
 	const char *name;
 	const char *rule; /* that notices it */
 	const char *what;
+	const char *rare; /* why few schedules show it; "": they are not few */
 };
 
 /* The list, which apply.sh makes from the patches; last: name NULL. */
@@ -35,7 +37,8 @@ void plants_asked(uint64_t ret[PLANT_WORDS]);
  * broken; prints the number of schedules that it took, in the order in which they are found. Played
  * with a bug are the schedules alone that ask for it when they are played without any: the others
  * are the same with it. False if a bug was not noticed, or a rule is broken without any. A bug that
- * is in already is the only one that is played with. */
-bool plants_play(uint64_t most, int jobs, host_play_fn fn, const void *arg);
+ * is in already is the only one that is played with; else `rare`: also those that few schedules
+ * show. */
+bool plants_play(uint64_t most, int jobs, bool rare, host_play_fn fn, const void *arg);
 
 #endif
