@@ -1,6 +1,5 @@
 # world_planted: world_fast, with the bugs of plants/ in it (plants.h). The sources that a patch changes
-# are copied, patched and compiled anew; all else is that of world_fast. Not part of `all` as long as not
-# every bug is noticed.
+# are copied, patched and compiled anew; all else is that of world_fast.
 file(GLOB world_patches CONFIGURE_DEPENDS ${world_dir}/plants/*.patch)
 execute_process(COMMAND ${world_dir}/plants/apply.sh OUTPUT_VARIABLE planted_files
 	OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
@@ -47,7 +46,7 @@ foreach(box ${world_boxes})
 endforeach()
 add_custom_target(planted_archives DEPENDS ${planted_archives})
 
-add_executable(world_planted EXCLUDE_FROM_ALL main.c ${planted_dir}/plants_list.c $<TARGET_OBJECTS:world_kernel_fast>)
+add_executable(world_planted main.c ${planted_dir}/plants_list.c $<TARGET_OBJECTS:world_kernel_fast>)
 add_dependencies(world_planted planted_archives world_copies_fast)
 target_link_libraries(world_planted PRIVATE world_flags_fast cmocka
 	-Wl,--start-group ${planted_archives} -Wl,--end-group ${world_libraries})
