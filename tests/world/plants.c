@@ -19,6 +19,7 @@ __attribute__((weak)) const struct plant *plants_all(void)
 }
 
 static const struct plant *on;
+static bool asked_for[64 * PLANT_WORDS]; /* by name */
 
 /* ---- who asks ---- */
 
@@ -56,6 +57,7 @@ bool plant_turn_on(const char *name)
 	for (const struct plant *row = plants_all(); row->name; row++)
 		if (strcmp(row->name, name) == 0) {
 			on = row;
+			asked_for[row - plants_all()] = true;
 			return true;
 		}
 	return false;
@@ -149,8 +151,7 @@ static uint64_t count_broken(const struct session *session)
 	return broken;
 }
 
-/* Returns how many are to be found: the one that was asked for alone, or all that are not too rare.
- */
+/* Returns how many are to be found: those that were turned on, or all that are not too rare. */
 static uint64_t begin(bool rare, struct tally **ret)
 {
 	const struct plant *all = plants_all();
@@ -160,7 +161,7 @@ static uint64_t begin(bool rare, struct tally **ret)
 	if (!*ret)
 		abort();
 	for (; all[listed].name && listed < 64 * PLANT_WORDS; listed++)
-		if (on ? on == &all[listed] : rare || all[listed].rare[0] == '\0')
+		if (on ? asked_for[listed] : rare || all[listed].rare[0] == '\0')
 			(*ret)[count++].plant = &all[listed];
 	if (all[listed].name)
 		abort(); /* PLANT_WORDS are too few */

@@ -28,7 +28,8 @@ struct plant {
 /* The list, which apply.sh makes from the patches; last: name NULL. */
 const struct plant *plants_all(void);
 
-/* Puts a bug in for all that is played from now on; false if there is no such. */
+/* Puts a bug in for all that is played from now on, in place of the one that was in; false if there
+ * is no such. */
 bool plant_turn_on(const char *name);
 /* Those, by their places in the list, for which the schedule that this process has played asked
  * while none was in; a bit each. */
@@ -36,9 +37,9 @@ void plants_asked(uint64_t ret[PLANT_WORDS]);
 /* Plays schedules 0 to most-1 with each of the bugs, `jobs` at once, until the rule of the bug is
  * broken; prints the number of schedules that it took, in the order in which they are found. Played
  * with a bug are the schedules alone that ask for it when they are played without any: the others
- * are the same with it. False if a bug was not noticed, or a rule is broken without any. A bug that
- * is in already is the only one that is played with; else `rare`: also those that few schedules
- * show. */
+ * are the same with it. False if a bug was not noticed, or a rule is broken without any. Those that
+ * were turned on are the only ones that are played with; else `rare`: also those that few
+ * schedules show. */
 bool plants_play(uint64_t most, int jobs, bool rare, host_play_fn fn, const void *arg);
 
 #endif
