@@ -92,10 +92,9 @@ static void draw_traits(struct traits *ret, bool precompiles, int64_t attempt, i
 		.step_ns = s->step_ns,
 		.compile_ns = s->compile_ns,
 		.steps_between_saves = slow ? 4 * s->saves_every : s->saves_every,
-		/* What is saved in place, and nobody writes to for seconds, is taken for whole. */
-		.save_ns = !slow                       ? 0
-			   : has[HABIT_SAVES_IN_PLACE] ? chance_below(2 * WORLD_S)
-						       : chance_below(10 * WORLD_S),
+		/* What is saved in place, and nobody writes to for seconds (a command that is
+		 * stopped does not), is taken for whole. */
+		.save_ns = slow && !has[HABIT_SAVES_IN_PLACE] ? chance_below(10 * WORLD_S) : 0,
 		.shard_bytes = 1 + chance_below(20000),
 		.fails_at = !words                      ? -1
 			    : has[HABIT_FAILS_AT_START] ? 0
