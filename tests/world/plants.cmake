@@ -46,7 +46,7 @@ foreach(box ${world_boxes})
 endforeach()
 add_custom_target(planted_archives DEPENDS ${planted_archives})
 
-add_executable(world_planted main.c ${planted_dir}/plants_list.c $<TARGET_OBJECTS:world_kernel_fast>)
+add_executable(world_planted EXCLUDE_FROM_ALL main.c ${planted_dir}/plants_list.c $<TARGET_OBJECTS:world_kernel_fast>)
 add_dependencies(world_planted planted_archives world_copies_fast)
 target_link_libraries(world_planted PRIVATE world_flags_fast cmocka
 	-Wl,--start-group ${planted_archives} -Wl,--end-group ${world_libraries})
