@@ -160,6 +160,12 @@ void workers_died(struct agent *agent, enum worker_kind kind, int status)
 		uploader_gone(&agent->uploader);
 }
 
+void workers_remind(struct agent *agent)
+{
+	helper_remind(&agent->checkpointer.helper);
+	helper_remind(&agent->uploader.helper);
+}
+
 void workers_release(struct workers *workers)
 {
 	err_freep(&workers->lost);

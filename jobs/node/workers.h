@@ -50,6 +50,8 @@ void workers_died(struct agent *agent, enum worker_kind kind, int status);
 /* Tells the other nodes, and the driver, of a worker that stays dead, if that is still to be
  * done. */
 void workers_tell_lost(struct agent *agent);
+/* Repeats the orders that could not be written to the workers. */
+void workers_remind(struct agent *agent);
 void workers_release(struct workers *workers);
 
 #endif

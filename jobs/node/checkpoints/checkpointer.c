@@ -54,7 +54,7 @@ int checkpointer_start(struct checkpointer *checkpointer, const struct agent_con
 	return 0;
 }
 
-void checkpointer_drain(const struct checkpointer *checkpointer)
+void checkpointer_drain(struct checkpointer *checkpointer)
 {
 	if (checkpointer->helper.pid > 0 && !checkpointer->last_pass)
 		helper_order(&checkpointer->helper, CHECKPOINTER_ORDER_DRAIN);

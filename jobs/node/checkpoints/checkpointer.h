@@ -64,7 +64,7 @@ int checkpointer_start(struct checkpointer *checkpointer, const struct agent_con
 		       const struct claim *claim, struct loop *loop, checkpointer_fn fn, void *arg,
 		       struct err **err);
 /* Tells the checkpointer that a drain waits for a mark. */
-void checkpointer_drain(const struct checkpointer *checkpointer);
+void checkpointer_drain(struct checkpointer *checkpointer);
 /* Tells the checkpointer that the command is over: one last pass, then it ends. `cut`: the command
  * did not reach its end, and may have been about to save more. */
 void checkpointer_finish(struct checkpointer *checkpointer, bool cut);

@@ -208,6 +208,7 @@ static void on_heartbeat(void *arg)
 		watchdog_alone(agent);
 	command_end_tell(agent);
 	workers_tell_lost(agent);
+	workers_remind(agent);
 	if (!agent->over)
 		workers_keep(agent);
 	workers_keep_uploader(agent);

@@ -60,12 +60,12 @@ int uploader_start(struct uploader *uploader, const struct agent_config *config,
 	return 0;
 }
 
-void uploader_report(const struct uploader *uploader)
+void uploader_report(struct uploader *uploader)
 {
 	helper_order(&uploader->helper, UPLOADER_ORDER_REPORT);
 }
 
-void uploader_claimed(const struct uploader *uploader)
+void uploader_claimed(struct uploader *uploader)
 {
 	helper_order(&uploader->helper, UPLOADER_ORDER_CLAIMED);
 }
@@ -82,6 +82,7 @@ enum uploader_end uploader_finish(struct uploader *uploader, struct mono *end, i
 	helper_order(&uploader->helper, UPLOADER_ORDER_LAST);
 	/* The pipe ends when the uploader does. */
 	while (!over && clock_mono_now().ms < end->ms) {
+		helper_remind(&uploader->helper);
 		ready = poll(&news, 1, HEAR_MS);
 		if (ready < 0 && !err_try_again(&failures))
 			break;

@@ -53,9 +53,9 @@ int uploader_start(struct uploader *uploader, const struct agent_config *config,
 		   const struct claim *claim, struct loop *loop, uploader_fn fn, void *arg,
 		   struct err **err);
 /* Tells the uploader that the report's file is new. */
-void uploader_report(const struct uploader *uploader);
+void uploader_report(struct uploader *uploader);
 /* Tells the uploader that the claim is taken: from now on it sees that the claim holds. */
-void uploader_claimed(const struct uploader *uploader);
+void uploader_claimed(struct uploader *uploader);
 /* Tells the uploader that the last report is written and the log is over: it uploads what is left,
  * then ends. Waits for that until `end`; a signal to stop (SIGTERM, SIGINT, SIGHUP; blocked, as a
  * loop that listens to them has them) leaves `grace_ms` from then on: `end` is then that, also for
