@@ -89,8 +89,7 @@ static bool can_show(const struct report *sound, const struct plant *plant)
 }
 
 /* In a child. What it comes to passes through the report: `broken` is the bug's own rule, or empty;
- * `runs` are the schedules played, `drivers` those in which another rule broke, `number` the last.
- */
+ * `runs` are the schedules played, `drivers` those in which another rule broke. */
 static void play_with(const void *arg, uint64_t number, struct report *ret)
 {
 	const struct session *session = arg;
@@ -108,7 +107,7 @@ static void play_with(const void *arg, uint64_t number, struct report *ret)
 		others += !found && (ret->died || ret->broken[0]);
 	}
 	if (found)
-		printf("%-28s rule %-3s found by schedule %" PRIu64 ", played %" PRIu64
+		printf("%-28s rule %-3s found in %" PRIu64 " schedules, played %" PRIu64
 		       ", other rules broken %" PRIu64 "\n",
 		       on->name, on->rule, session->from + at, tally->played + played,
 		       tally->others + others);
