@@ -300,10 +300,10 @@ static void a_killed_agent_takes_its_checkpointer_along(void **state)
 	order_write(place, order_with_checkpoints(place, "exec sleep 1000", NULL));
 	agent = start(place, PREFIX, 0, plain_env, NULL);
 	assert_true(wait_for_state(place, PREFIX, 0, "running"));
-	/* The agent and its checkpointer have the same arguments. */
-	for (int i = 0; i < LOOKS && processes_with(order) < 2; i++)
+	/* The agent and its helpers have the same arguments. */
+	for (int i = 0; i < LOOKS && processes_with(order) < 3; i++)
 		pause_ms(10);
-	assert_int_equal(processes_with(order), 2);
+	assert_int_equal(processes_with(order), 3);
 	kill(agent, SIGKILL);
 	end_of(agent);
 	for (int i = 0; i < LOOKS && processes_with(order) > 0; i++)

@@ -145,12 +145,12 @@ static void a_node_that_outlives_node_0_hears_of_it_and_shows_that_it_lives(void
 	close(orders[0]);
 	while (!strstr(text, "\"head-ended\"")) {
 		struct pollfd heard = { .fd = news[0], .events = POLLIN };
-		ssize_t got;
+		ssize_t more;
 
 		assert_int_equal(poll(&heard, 1, 20000), 1);
-		got = read(news[0], text + len, sizeof text - len - 1);
-		assert_true(got > 0);
-		len += (size_t)got;
+		more = read(news[0], text + len, sizeof text - len - 1);
+		assert_true(more > 0);
+		len += (size_t)more;
 	}
 	assert_true(wait_for_file(alive));
 	close(orders[1]);
