@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "tests/world/faults.h"
+#include "tests/world/hangs.h"
 #include "tests/world/kernel.h"
 #include "tests/world/play.h"
 
@@ -195,4 +196,5 @@ void faults_draw(void)
 			fault_count++;
 		}
 	}
+	hangs_draw();
 }
