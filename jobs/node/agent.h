@@ -39,13 +39,14 @@ struct agent {
 	pid_t command; /* leads its own session and group; 0: not started */
 	int pipe_fd;   /* command's stdout and stderr; -1: not open */
 	struct watch *pipe_watch, *kill_timer, *look_timer, *late_timer;
-	void (*heard)(struct agent *agent); /* called after news of the uploader, once the command has started */
+	/* Called after news of the uploader, once the command has started. */
+	void (*heard)(struct agent *agent);
 	bool over;      /* the command has ended and is reaped */
 	bool childless; /* no descendant of the command is left */
 	int status;     /* status from waitpid(), valid once `over` */
 	int kill_rounds;
-	bool heirs_left; /* a process that outlived the command has exited by itself */
-	bool ended_due;  /* the other nodes have yet to be told that node 0 has ended */
+	bool heirs_left;  /* a process that outlived the command has exited by itself */
+	bool ended_due;   /* the other nodes have yet to be told that node 0 has ended */
 	bool ended_asked; /* the uploader was asked to, and has not answered */
 	bool looking;     /* the command has ended, and a last look for a drain is under way */
 	bool shown;       /* the workspace has a report of the running command */
@@ -69,7 +70,7 @@ struct agent {
 	char *lost_class;             /* failure class of `lost`; NULL: its errno decides */
 	struct outputs outputs;       /* after the command is over */
 	struct uploader uploader;
-	struct workers workers;       /* the checkpointer and the uploader */
+	struct workers workers; /* the checkpointer and the uploader */
 
 	/* before the command starts */
 	watch_fn step;     /* in progress; NULL once the command has started */

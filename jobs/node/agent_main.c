@@ -270,8 +270,8 @@ static void add_evidence(struct agent *agent)
 }
 
 /* Waits until the uploader has uploaded the rest. Nobody elsewhere would learn the result without
- * it, so a dead uploader is started once more. After a signal the grace bounds the wait; there is no
- * bound for a directory, which takes what it is given, or hangs. */
+ * it, so a dead uploader is started once more. After a signal the grace bounds the wait; there is
+ * no bound for a directory, which takes what it is given, or hangs. */
 static void bring_rest(struct agent *agent)
 {
 	bool far = agent->config.object_workspace;
@@ -364,8 +364,8 @@ static int open_log(struct agent *agent, struct err **err)
 	return 0;
 }
 
-/* The command's output goes to stdout and to the log. In a directory the uploader writes the log, as
- * the directory may hang; elsewhere the log lies on this machine. */
+/* The command's output goes to stdout and to the log. In a directory the uploader writes the log,
+ * as the directory may hang; elsewhere the log lies on this machine. */
 static void relay_output(struct agent *agent)
 {
 	bool copies = agent->log_fd >= 0;

@@ -74,15 +74,6 @@ int helper_start(struct helper *helper, const char *name, helper_fn fn, const vo
 	return 0;
 }
 
-void helper_order(const struct helper *helper, char order)
-{
-	int failures = 0;
-
-	while (helper->pid > 0 && write(helper->orders_fd, &order, 1) < 0 &&
-	       err_try_again(&failures))
-		;
-}
-
 void helper_kill(const struct helper *helper)
 {
 	if (helper->pid > 0)

@@ -35,8 +35,6 @@ struct helper_task {
  * reaps it. `name`: shown by ps, 15 bytes at most. */
 int helper_start(struct helper *helper, const char *name, helper_fn fn, const void *task,
 		 size_t size, struct err **err);
-/* Sends the helper a byte of its own meaning; nothing if it is dead. */
-void helper_order(const struct helper *helper, char order);
 /* Kills the helper at once. */
 void helper_kill(const struct helper *helper);
 void helper_close(struct helper *helper); /* closes our ends of the pipes */

@@ -174,8 +174,8 @@ void main_node_exit_wait(struct agent *agent)
 		return;
 	for (;;) {
 		if (agent->ended_due) /* no uploader is left to do it */
-			agent->ended_due = !node_flag_set(config, agent->store, ENDED_FILE,
-							  json_object());
+			agent->ended_due =
+				!node_flag_set(config, agent->store, ENDED_FILE, json_object());
 		read_nodes(agent, &leaving, now);
 		now = clock_mono_now();
 		if (all_gone(&leaving, now) ||

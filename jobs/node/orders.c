@@ -123,6 +123,19 @@ int64_t orders_wait_ms(const struct orders *orders)
 	return orders->queue.len > 0 ? clock_mono_now().ms - orders->waits_for.ms : 0;
 }
 
+void orders_send(const struct helper *helper, json_t *order)
+{
+	AUTO(auto_free) char *text = js_line(order);
+	AUTO(auto_free) char *line = mem_format("%s\n", text);
+	int failures = 0;
+
+	json_decref(order);
+	/* A line of this length is written as a whole, or not at all. */
+	while (helper->pid > 0 && write(helper->orders_fd, line, strlen(line)) < 0 &&
+	       err_try_again(&failures))
+		;
+}
+
 /* ---- the helper ---- */
 
 /* Forgets what is taken: no bytes of it are borrowed any more. */

@@ -44,8 +44,13 @@ void orders_give_bytes(struct orders *orders, const char *kind, const char *byte
 void orders_push(struct orders *orders);
 /* To be called when the helper says that so many bytes of orders more are carried out. */
 void orders_done(struct orders *orders, size_t bytes);
-/* Returns the milliseconds for which an order has waited and none was carried out; 0: none waits. */
+/* Returns the milliseconds for which an order has waited and none was carried out; 0: none waits.
+ */
 int64_t orders_wait_ms(const struct orders *orders);
+
+/* Sends a helper that takes few orders this one, and takes its reference: none waits, and none is
+ * repeated. Nothing if the helper is dead. */
+void orders_send(const struct helper *helper, json_t *order);
 
 /* ---- in the helper ---- */
 

@@ -1,8 +1,8 @@
 /*
  * The agent's report: report.json, on which verdicts rest, and the same as a line on stdout for
- * readers of the log. The durable one always comes first: the uploader writes the object (report_put)
- * before that line if the workspace is a directory, else a file in the node's folder is written
- * (report_keep), which the uploader uploads (report_bring).
+ * readers of the log. The durable one always comes first: the uploader writes the object
+ * (report_put) before that line if the workspace is a directory, else a file in the node's folder
+ * is written (report_keep), which the uploader uploads (report_bring).
  */
 #ifndef STK_NODE_REPORT_H
 #define STK_NODE_REPORT_H
@@ -17,8 +17,8 @@
 
 struct report {
 	struct node_report said; /* callers set members here */
-	char *path; /* report file in the node's folder; NULL: the object is written */
-	char *reserve; /* file that gives up its space when the disk is full */
+	char *path;              /* report file in the node's folder; NULL: the object is written */
+	char *reserve;           /* file that gives up its space when the disk is full */
 	const struct agent_config *config;
 	struct output_relay *relay;
 };

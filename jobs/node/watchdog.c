@@ -10,7 +10,7 @@
 #include "jobs/node/agent.h"
 #include "jobs/node/command/command_stop.h"
 
-#define BEAT_MS 1000
+#define BEAT_MS  1000
 #define STUCK_MS 5000  /* a directory that took no order for so long hangs */
 #define SUM_MS   20000 /* longest wait for a sum of the cache */
 

@@ -1,7 +1,7 @@
 /*
- * A workspace folder that hangs, as on a network file system whose server is away: whatever a node's
- * processes ask of it is answered only when it is back. The machine of the driver is the server. In
- * every twelfth schedule; in half of those a user stops the run meanwhile.
+ * A workspace folder that hangs, as on a network file system whose server is away: whatever a
+ * node's processes ask of it is answered only when it is back. The machine of the driver is the
+ * server. In every twelfth schedule; in half of those a user stops the run meanwhile.
  */
 #ifndef STK_TESTS_WORLD_HANGS_H
 #define STK_TESTS_WORLD_HANGS_H

@@ -2,7 +2,8 @@
 #include "jobs/node/checkpoints/checkpointer.h"
 
 #include <string.h>
-#include <unistd.h>
+
+#include "jobs/node/orders.h"
 
 static const char *const kinds[] = {
 	[CHECKPOINTER_SAVING] = "saving",   [CHECKPOINTER_SAVED] = "saved",
@@ -57,15 +58,19 @@ int checkpointer_start(struct checkpointer *checkpointer, const struct agent_con
 void checkpointer_drain(const struct checkpointer *checkpointer)
 {
 	if (checkpointer->helper.pid > 0 && !checkpointer->last_pass)
-		helper_order(&checkpointer->helper, CHECKPOINTER_ORDER_DRAIN);
+		orders_send(&checkpointer->helper, orders_new(CHECKPOINTER_ORDER_DRAIN));
 }
 
 void checkpointer_finish(struct checkpointer *checkpointer, bool cut)
 {
+	json_t *order;
+
 	if (checkpointer->helper.pid == 0 || checkpointer->last_pass)
 		return;
+	order = orders_new(CHECKPOINTER_ORDER_LAST);
+	js_put(order, "cut", json_boolean(cut));
 	checkpointer->last_pass = true;
-	helper_order(&checkpointer->helper, cut ? CHECKPOINTER_ORDER_CUT : CHECKPOINTER_ORDER_LAST);
+	orders_send(&checkpointer->helper, order);
 }
 
 void checkpointer_kill(struct checkpointer *checkpointer)

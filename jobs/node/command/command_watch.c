@@ -29,8 +29,8 @@
 
 static void check_done(struct agent *agent);
 
-/* True if the process that writes the log is so far behind that more output waits in the pipe, as it
- * would if it were written here. */
+/* True if the process that writes the log is so far behind that more output waits in the pipe, as
+ * it would if it were written here. */
 static bool is_behind(const struct agent *agent)
 {
 	return agent->relay.orders && agent->relay.orders->queue.len >= BEHIND_BYTES;
@@ -74,8 +74,7 @@ static void listen_on(struct agent *agent)
 	if (agent->pipe_fd < 0)
 		return;
 	if (!is_behind(agent) && !agent->pipe_watch)
-		agent->pipe_watch =
-			loop_on_readable(agent->loop, agent->pipe_fd, on_output, agent);
+		agent->pipe_watch = loop_on_readable(agent->loop, agent->pipe_fd, on_output, agent);
 	if (is_behind(agent) && agent->pipe_watch) {
 		loop_remove(agent->loop, agent->pipe_watch);
 		agent->pipe_watch = NULL;
@@ -121,7 +120,8 @@ int command_watch_open(struct agent *agent, int *ret_write_fd, struct err **err)
 
 /* ---- its end ---- */
 
-/* True if the log waits for the process that writes it: only then is it known whether it is kept. */
+/* True if the log waits for the process that writes it: only then is it known whether it is kept.
+ */
 static bool log_waits(struct agent *agent)
 {
 	if (!agent->relay.orders || agent->uploader.orders.queue.len == 0)

@@ -212,9 +212,9 @@ static const struct {
 	const char *name;
 	void (*fn)(struct carrier *carrier, const json_t *order, const char *bytes, size_t len);
 } rows[] = {
-	{ "claimed", do_claimed },   { "report", do_report }, { "log", do_log },
-	{ "sync", do_sync },	     { "flag", do_flag },     { "progress", do_progress },
-	{ "pace", do_pace },	     { "sum", do_sum },	      { "look", do_look },
+	{ "claimed", do_claimed }, { "report", do_report }, { "log", do_log },
+	{ "sync", do_sync },       { "flag", do_flag },     { "progress", do_progress },
+	{ "pace", do_pace },       { "sum", do_sum },       { "look", do_look },
 	{ "last", do_last },
 };
 

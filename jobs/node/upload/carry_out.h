@@ -2,8 +2,9 @@
  * The uploader's orders (uploader.h) and what it does about each. Those that it goes on with later
  * are noted here, for its rounds (uploader_work.c).
  *
- * A workspace that is a directory refuses what will be refused again: a report or a piece of the log
- * that it does not take after a few tries is told as refused, as if the agent had written it itself.
+ * A workspace that is a directory refuses what will be refused again: a report or a piece of the
+ * log that it does not take after a few tries is told as refused, as if the agent had written it
+ * itself.
  */
 #ifndef STK_NODE_UPLOAD_CARRY_OUT_H
 #define STK_NODE_UPLOAD_CARRY_OUT_H
@@ -17,7 +18,7 @@
 struct carrier {
 	struct agent_config config; /* the restart is that of the claim, once it is taken */
 	const struct claim *claim;
-	struct store *store; /* the caller's */
+	struct store *store;                  /* the caller's */
 	void (*say)(void *arg, json_t *line); /* takes the reference */
 	void *arg;
 	bool claimed, last;

@@ -7,12 +7,12 @@
  * It carries out what the agent orders (carry_out.h): the report, flags for the other nodes and, if
  * the workspace is a directory, the log. It looks whether the claim still holds, another node has
  * failed, or a drain is asked for; it tells the nodes of each other; it renews the claim on the
- * graph key. If the workspace is no directory it uploads the log in pieces (order.h) while it grows,
- * and tries again what failed: a service that cannot be reached does not end a training.
+ * graph key. If the workspace is no directory it uploads the log in pieces (order.h) while it
+ * grows, and tries again what failed: a service that cannot be reached does not end a training.
  *
- * The log is node-<k>/log: stdout of the local engine's agents, elsewhere a copy of the output. In a
- * directory only the uploader writes it, and goes on to the end of what it was given if the agent is
- * killed.
+ * The log is node-<k>/log: stdout of the local engine's agents, elsewhere a copy of the output. In
+ * a directory only the uploader writes it, and goes on to the end of what it was given if the agent
+ * is killed.
  *
  * node/upload: what leaves the node: log, reports, outputs, and the command's own stdout. It waits
  * for no reader.
@@ -84,8 +84,8 @@ void uploader_look(struct uploader *uploader);
 void uploader_sync(struct uploader *uploader);
 /* Tells the uploader that the last report is written and the log is over: it uploads what is left,
  * then ends. Waits for that until `end`; a signal to stop (SIGTERM, SIGINT, SIGHUP; blocked, as a
- * loop that listens to them has them) leaves `grace_ms` from then on (below 0: as long as it takes):
- * `end` is then that, also for an uploader that is tried after this one. */
+ * loop that listens to them has them) leaves `grace_ms` from then on (below 0: as long as it
+ * takes): `end` is then that, also for an uploader that is tried after this one. */
 enum uploader_end {
 	UPLOADER_BROUGHT, /* all of it is uploaded */
 	UPLOADER_TOO_LATE,

@@ -100,9 +100,8 @@ static void start_one_that_dies(struct uploader *uploader, struct loop **ret_loo
 
 	assert_int_equal(loop_new(ret_loop, &err), 0);
 	uploader_init(uploader, *ret_loop, hear_nothing, NULL);
-	assert_int_equal(helper_start(&uploader->helper, "test", die, hangs_ms, sizeof *hangs_ms,
-				      &err),
-			 0);
+	assert_int_equal(
+		helper_start(&uploader->helper, "test", die, hangs_ms, sizeof *hangs_ms, &err), 0);
 	news_listen(&uploader->news, &uploader->helper, *ret_loop, ignore, NULL);
 }
 

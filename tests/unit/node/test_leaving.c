@@ -9,6 +9,8 @@
 #include "jobs/node/node_flag.h"
 #include "jobs/node/upload/uploader.h"
 
+#define LAST "{\"order\":\"last\"}\n"
+
 static json_t *order_with_root(const struct place *place, int nodes)
 {
 	AUTO(auto_free) char *root = mem_format("dir:%s/far", place->root);
@@ -64,7 +66,7 @@ static void in_the_last_pass_the_newest_comes_first(void **state)
 	}
 	assert_int_equal(pipe(news), 0);
 	assert_int_equal(pipe(orders), 0);
-	assert_int_equal(write(orders[1], "L", 1), 1);
+	assert_int_equal(write(orders[1], LAST, strlen(LAST)), strlen(LAST));
 	assert_int_equal(checkpointer_work(&config, &claim, news[1], orders[0]), 0);
 	close(news[1]);
 	marked(news[0], &order);
