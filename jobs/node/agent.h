@@ -49,6 +49,7 @@ struct agent {
 	bool ended_due;   /* the other nodes have yet to be told that node 0 has ended */
 	bool ended_asked; /* the uploader was asked to, and has not answered */
 	bool looking;     /* the command has ended, and a last look for a drain is under way */
+	bool head_ended;  /* node 0 has ended well, perhaps before our command starts */
 	bool shown;       /* the workspace has a report of the running command */
 	size_t leftovers;
 	struct mono stop_at;  /* when we began to stop the command */

@@ -55,6 +55,7 @@ void uploader_news_heed(void *arg, enum uploader_news news, const json_t *line)
 			command_stop(agent, STOPPED_PEER);
 		break;
 	case UPLOADER_HEAD_ENDED:
+		agent->head_ended = true;
 		watchdog_alone(agent);
 		break;
 	case UPLOADER_LOOKED:

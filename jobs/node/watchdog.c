@@ -332,6 +332,8 @@ void watchdog_start(struct agent *agent)
 
 	agent->watchdog.begun = agent->watchdog.checked = clock_mono_now();
 	stall_init(stall, stall->mode, stall->fixed_ms, stall->reports_steps, clock_mono_now());
+	if (agent->head_ended)
+		watchdog_alone(agent);
 	loop_after(agent->loop, 0, on_beat, agent);
 }
 
