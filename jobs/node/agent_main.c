@@ -343,6 +343,8 @@ static void conclude(struct agent *agent)
 	if (outlet->dropped == 0)
 		outlet_flush(outlet, agent->told_at.ms ? FLUSH_SIGNALLED_MS : FLUSH_MS);
 	bring_rest(agent);
+	if (agent->trouble)
+		fprintf(stderr, "stoker-node: %s\n", agent->trouble->message);
 	main_node_exit_wait(agent);
 }
 

@@ -2,7 +2,6 @@
 #include "jobs/node/uploader_news.h"
 
 #include <errno.h>
-#include <stdio.h>
 
 #include "jobs/node/agent.h"
 #include "jobs/node/command/command_end.h"
@@ -17,7 +16,8 @@ static void heed_refusal(struct agent *agent, const json_t *line)
 	err_set(&why, EXIT_REFUSED, "%s", js_str(line, "why"));
 	why->os_errno = (int)js_int(line, "errno", 0);
 	if (agent->state) {
-		fprintf(stderr, "stoker-node: %s\n", why->message);
+		err_freep(&agent->trouble);
+		agent->trouble = TAKE(why);
 	} else if (!agent->command) {
 		report_error(&agent->report, why, NULL);
 		agent_finish(agent, REPORT_FAILED, AGENT_EXIT_FAILED);

@@ -8,7 +8,7 @@
 
 #define EVERY   12
 #define WHICH   7 /* of them: none that is calm */
-#define FOLDER  "/work/"
+#define FOLDER  "work/"
 #define LEAST_S 3
 #define MOST_S  150
 
