@@ -187,6 +187,18 @@ json_t *orders_take(struct orders_reader *reader, const char **ret_bytes, size_t
 	}
 }
 
+json_t *orders_wait(struct orders_reader *reader, int64_t wait_ms)
+{
+	const char *bytes;
+	size_t len;
+	json_t *order = orders_take(reader, &bytes, &len);
+
+	if (order)
+		return order;
+	orders_read(reader, wait_ms);
+	return orders_take(reader, &bytes, &len);
+}
+
 size_t orders_taken(struct orders_reader *reader)
 {
 	size_t taken = reader->taken;

@@ -67,6 +67,8 @@ void orders_read(struct orders_reader *reader, int64_t wait_ms);
 /* Returns the next order that is there as a whole, with the bytes that follow it (`*ret_len` 0:
  * none), which are borrowed until the next call; NULL if there is none. */
 json_t *orders_take(struct orders_reader *reader, const char **ret_bytes, size_t *ret_len);
+/* The same for orders without bytes; waits for one, `wait_ms` at most. */
+json_t *orders_wait(struct orders_reader *reader, int64_t wait_ms);
 /* Returns the number of bytes of the orders that were taken since the last call. */
 size_t orders_taken(struct orders_reader *reader);
 

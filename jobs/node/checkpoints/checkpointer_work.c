@@ -486,15 +486,9 @@ static bool drain_begun(struct work *work)
 static bool wait_for_beat(struct work *work)
 {
 	bool close = work->draining && !work->coordinator;
-	json_auto_t *order = NULL;
-	const char *bytes;
-	size_t len;
+	int64_t beat_ms = close ? DRAIN_BEAT_MS : work->config->heartbeat_ms;
+	json_auto_t *order = orders_wait(&work->orders, beat_ms);
 
-	order = orders_take(&work->orders, &bytes, &len);
-	if (!order) {
-		orders_read(&work->orders, close ? DRAIN_BEAT_MS : work->config->heartbeat_ms);
-		order = orders_take(&work->orders, &bytes, &len);
-	}
 	if (!order && !work->orders.over)
 		return true;
 	if (js_is(order, "order", CHECKPOINTER_ORDER_DRAIN))
