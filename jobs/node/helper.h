@@ -1,9 +1,10 @@
 /*
  * Helpers: children of the agent that do what may take time, so that the agent never misses a
  * heartbeat. A helper is the same program, and knows what it is given when it is started, as one
- * value; from then on each hears the other by a pipe of its own. A helper ends with its agent, and
- * ignores signals to stop: the agent handles them and tells its helpers. A write to a reader that
- * is gone, for instance a service, is an error of that write alone.
+ * value; from then on each hears the other by a pipe of its own. A helper ends with its agent (the
+ * uploader a moment later: uploader.h), and ignores signals to stop: the agent handles them and
+ * tells its helpers. A write to a reader that is gone, for instance a service, is an error of that
+ * write alone.
  */
 #ifndef STK_NODE_HELPER_H
 #define STK_NODE_HELPER_H
