@@ -127,13 +127,18 @@ void orders_send(const struct helper *helper, json_t *order)
 {
 	AUTO(auto_free) char *text = js_line(order);
 	AUTO(auto_free) char *line = mem_format("%s\n", text);
+	size_t len = strlen(line), sent = 0;
 	int failures = 0;
 
 	json_decref(order);
-	/* A line of this length is written as a whole, or not at all. */
-	while (helper->pid > 0 && write(helper->orders_fd, line, strlen(line)) < 0 &&
-	       err_try_again(&failures))
-		;
+	while (helper->pid > 0 && sent < len) {
+		ssize_t done = write(helper->orders_fd, line + sent, len - sent);
+
+		if (done >= 0)
+			sent += (size_t)done;
+		else if (!err_try_again(&failures))
+			return;
+	}
 }
 
 /* ---- the helper ---- */

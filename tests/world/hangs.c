@@ -39,8 +39,15 @@ void hangs_draw(void)
 	stop->at_ns = hang->at_ns + chance_below(hang->span_ns);
 }
 
+/* An agent takes its lock first, then sees to its signals. Until then a driver in another PID
+ * namespace, who can only look at locks, does not see it; what comes of that is not tried here. */
+static bool is_seen(const struct process *process)
+{
+	return strcmp(process->name, "stoker-node") != 0 || process->blocked != 0;
+}
+
 bool hangs_for(const struct process *process, enum call_id id, const char *path)
 {
-	return path && strstr(path, FOLDER) && call_rows[id].kind != CALL_OWN &&
+	return is_seen(process) && path && strstr(path, FOLDER) && call_rows[id].kind != CALL_OWN &&
 	       fault_target_of(process) != TARGET_DRIVER;
 }
