@@ -123,10 +123,11 @@ int64_t orders_wait_ms(const struct orders *orders)
 	return orders->queue.len > 0 ? clock_mono_now().ms - orders->waits_for.ms : 0;
 }
 
-void orders_send(const struct helper *helper, json_t *order)
+bool orders_send(const struct helper *helper, json_t *order)
 {
 	AUTO(auto_free) char *text = js_line(order);
-	AUTO(auto_free) char *line = mem_format("%s\n", text);
+	/* What a failure has cut short is a line of its own, which says nothing. */
+	AUTO(auto_free) char *line = mem_format("\n%s\n", text);
 	size_t len = strlen(line), sent = 0;
 	int failures = 0;
 
@@ -137,8 +138,9 @@ void orders_send(const struct helper *helper, json_t *order)
 		if (done >= 0)
 			sent += (size_t)done;
 		else if (!err_try_again(&failures))
-			return;
+			break;
 	}
+	return sent == len;
 }
 
 /* ---- the helper ---- */

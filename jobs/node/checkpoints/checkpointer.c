@@ -58,7 +58,7 @@ int checkpointer_start(struct checkpointer *checkpointer, const struct agent_con
 void checkpointer_drain(const struct checkpointer *checkpointer)
 {
 	if (checkpointer->helper.pid > 0 && !checkpointer->last_pass)
-		orders_send(&checkpointer->helper, orders_new(CHECKPOINTER_ORDER_DRAIN));
+		(void)orders_send(&checkpointer->helper, orders_new(CHECKPOINTER_ORDER_DRAIN));
 }
 
 void checkpointer_finish(struct checkpointer *checkpointer, bool cut)
@@ -69,8 +69,7 @@ void checkpointer_finish(struct checkpointer *checkpointer, bool cut)
 		return;
 	order = orders_new(CHECKPOINTER_ORDER_LAST);
 	js_put(order, "cut", json_boolean(cut));
-	checkpointer->last_pass = true;
-	orders_send(&checkpointer->helper, order);
+	checkpointer->last_pass = orders_send(&checkpointer->helper, order);
 }
 
 void checkpointer_kill(struct checkpointer *checkpointer)
