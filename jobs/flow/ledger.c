@@ -72,10 +72,10 @@ static void on_left(struct ledger *l, const struct event *ev)
 	l->away_since = l->at;
 }
 
-/* `before` is the time of the event before: a driver that died recorded nothing later. */
-static void on_took_over(struct ledger *l, struct utc before)
+/* A driver that died recorded nothing later than the newest event of a driver. */
+static void on_took_over(struct ledger *l)
 {
-	struct utc since = l->away_since.ms > 0 ? l->away_since : before;
+	struct utc since = l->away_since.ms > 0 ? l->away_since : l->driven_at;
 
 	l->away_since.ms = 0;
 	l->back_at = l->at;
@@ -444,10 +444,14 @@ static bool is_stale(const struct ledger *l, const struct event *ev)
 	}
 }
 
+/* Somebody else than the driver may have written it, also where no driver was there. */
+static bool is_request(enum event_kind kind)
+{
+	return kind == EV_REQUEST_STOP || kind == EV_REQUEST_DRAIN;
+}
+
 void ledger_add(struct ledger *l, const struct event *ev)
 {
-	struct utc before = l->at;
-
 	if ((unsigned)ev->kind >= EV_COUNT ||
 	    (ev->present & event_rows[ev->kind].required) != event_rows[ev->kind].required)
 		return;
@@ -458,9 +462,11 @@ void ledger_add(struct ledger *l, const struct event *ev)
 	if (ev->at.ms > l->at.ms)
 		l->at = ev->at;
 	if (ev->kind == EV_DRIVER_TOOK_OVER)
-		on_took_over(l, before);
+		on_took_over(l);
 	else if (handlers[ev->kind] && !is_stale(l, ev))
 		handlers[ev->kind](l, ev);
+	if (!is_request(ev->kind))
+		l->driven_at = l->at;
 }
 
 /* Closes the open stretch as what it looks like, and as unknown from when it was not observed. */
@@ -486,7 +492,7 @@ void ledger_undriven(struct ledger *ledger)
 {
 	if (ledger->away_since.ms == 0 && ledger->stage != STAGE_NONE &&
 	    ledger->stage != STAGE_OVER)
-		ledger->away_since = ledger->at;
+		ledger->away_since = ledger->driven_at;
 }
 
 struct utc ledger_unobserved_since(const struct ledger *ledger)

@@ -49,8 +49,8 @@ enum ledger_bin {
 	BIN_BACKOFF,    /* attempt.ended to attempt.intended */
 	BIN_EVALUATE,   /* attempt.started to attempt.ended of evaluate */
 	BIN_INFER,      /* the same of infer */
-	BIN_IDLE,    /* driver.left, or the newest event, to driver.took_over, while no attempt was
-			under way */
+	BIN_IDLE,    /* driver.left, or the newest event but requests, to driver.took_over, while no
+			attempt was under way */
 	BIN_UNKNOWN, /* nothing: no driver looked, or the engine did not show it */
 	BIN_COUNT
 };
@@ -84,6 +84,7 @@ struct ledger {
 	int64_t ms[BIN_COUNT];
 	int64_t held_ms[BIN_COUNT]; /* the part of `ms` in which a job held its machines */
 	struct utc begun, mark, at; /* run.created; end of the time in bins; newest event */
+	struct utc driven_at;       /* newest event that is no request: a driver wrote it */
 	enum ledger_stage stage;
 	bool held;
 	struct utc released;     /* end of `held`; ms 0: not known */
@@ -120,7 +121,8 @@ struct ledger {
 /* Adds the next event, in order of seq. A zeroed ledger is empty. */
 void ledger_add(struct ledger *ledger, const struct event *ev);
 
-/* Marks the run as undriven since the newest event; the caller learnt that by other means. */
+/* Marks the run as undriven since the newest event but requests; the caller learnt that by other
+ * means. */
 void ledger_undriven(struct ledger *ledger);
 /* Returns since when the run is not observed, as far as the events tell; ms 0: it is, or it is
  * over. */

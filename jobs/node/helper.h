@@ -9,6 +9,7 @@
 #ifndef STK_NODE_HELPER_H
 #define STK_NODE_HELPER_H
 
+#include <stddef.h>
 #include <sys/types.h>
 
 #include "jobs/base/err.h"

@@ -123,26 +123,6 @@ int64_t orders_wait_ms(const struct orders *orders)
 	return orders->queue.len > 0 ? clock_mono_now().ms - orders->waits_for.ms : 0;
 }
 
-bool orders_send(const struct helper *helper, json_t *order)
-{
-	AUTO(auto_free) char *text = js_line(order);
-	/* What a failure has cut short is a line of its own, which says nothing. */
-	AUTO(auto_free) char *line = mem_format("\n%s\n", text);
-	size_t len = strlen(line), sent = 0;
-	int failures = 0;
-
-	json_decref(order);
-	while (helper->pid > 0 && sent < len) {
-		ssize_t done = write(helper->orders_fd, line + sent, len - sent);
-
-		if (done >= 0)
-			sent += (size_t)done;
-		else if (!err_try_again(&failures))
-			break;
-	}
-	return sent == len;
-}
-
 /* ---- the helper ---- */
 
 /* Forgets what is taken: no bytes of it are borrowed any more. */

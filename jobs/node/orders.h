@@ -48,10 +48,6 @@ void orders_done(struct orders *orders, size_t bytes);
  */
 int64_t orders_wait_ms(const struct orders *orders);
 
-/* Sends a helper that takes few orders this one, and takes its reference: none waits. False if it
- * could not be sent as a whole, for example because the helper is dead; it may be sent again. */
-bool orders_send(const struct helper *helper, json_t *order);
-
 /* ---- in the helper ---- */
 
 struct orders_reader {

@@ -174,14 +174,26 @@ static bool lets_others(const struct effect *effect)
 	       effect->kind == EFFECT_WATCH;
 }
 
-/* True if the effect is still carried out after an earlier one has failed: a watch, and a limit of
- * the whole run. An effect that depends on how the attempt was seen just now is not. */
-static bool is_due_blindly(const struct effect *effect)
+/* True if the engine has not spoken of the job for limits.unreachable. The flow counts from what is
+ * journalled: an end that was seen and whose log could not be read is not. */
+static bool is_out_of_sight(const struct driver *driver)
+{
+	int64_t seen_ms = driver->job_seen_at.ms;
+
+	return seen_ms == 0 || clock_mono_now().ms - seen_ms >= driver->flow.policy.unreachable_ms;
+}
+
+/* True if the effect is still carried out after an earlier one has failed: a watch, a limit of the
+ * whole run, and that of a job out of sight, because its stop may be refused until it is seen. An
+ * effect that depends on how the attempt was seen just now is not. */
+static bool is_due_blindly(const struct driver *driver, const struct effect *effect)
 {
 	if (effect->kind == EFFECT_WATCH)
 		return true;
-	return effect->kind == EFFECT_RECORD && effect->event.kind == EV_LIMIT_REACHED &&
-	       (effect->event.limit == LIMIT_DEADLINE || effect->event.limit == LIMIT_COST);
+	if (effect->kind != EFFECT_RECORD || effect->event.kind != EV_LIMIT_REACHED)
+		return false;
+	return effect->event.limit == LIMIT_DEADLINE || effect->event.limit == LIMIT_COST ||
+	       (effect->event.limit == LIMIT_UNREACHABLE && is_out_of_sight(driver));
 }
 
 /* Carries out the effects of one state, in their order, until one of them changes it. If it returns
@@ -194,7 +206,7 @@ static int apply_effects(struct driver *driver, const struct effects *effects)
 	for (int i = 0; i < effects->count && driver->seq == before && !driver->left; i++) {
 		const struct effect *effect = &effects->list[i];
 
-		if (first && !is_due_blindly(effect))
+		if (first && !is_due_blindly(driver, effect))
 			continue;
 		if (driver_keep(driver, &driver->failure) < 0 ||
 		    (apply_effect(driver, effect, &driver->failure) < 0 &&

@@ -264,8 +264,8 @@ def test_stop_lets_the_training_save(site):
     crash.check_nothing_left(run)
 
 
-def record(run):
-    return run.site.state / "workspace/runs" / run.id / "train-1" / "engine.json"
+def record(run, attempt="train-1"):
+    return run.site.state / "workspace/runs" / run.id / attempt / "engine.json"
 
 
 def test_an_attempt_that_cannot_be_seen_is_waited_for_and_not_replaced(site):
@@ -283,6 +283,24 @@ def test_an_attempt_that_cannot_be_seen_is_waited_for_and_not_replaced(site):
     assert run.resume().wait() == 0, run.story()
     assert run.events("attempt.found"), run.story()
     crash.check_once(run)
+
+
+def test_a_refused_stop_keeps_no_driver_at_a_job_out_of_sight(site):
+    """Its patience began when it lost sight of the job, and not with the first refused stop."""
+    run = site.one("unstoppable", "limits.unreachable=3s").hold("precompile", 1)
+    driver = run.drive()
+    run.wait_for_effect("holds", "precompile")
+    path = record(run, "precompile-1")
+    here = path.read_text()
+    path.write_text(json.dumps({**json.loads(here), "boot": "01234567-89ab-4cde-8f01-23456789abcd"}))
+    run.wait_for(lambda: run.events("attempt.lost"))
+    site.ok("stop", run.id)
+    assert driver.wait() == 75, run.story()
+    # By who drove it, and by the stop, which drives a run that has no driver.
+    assert {row["limit"] for row in run.events("limit.reached")} == {"unreachable"}, run.story()
+    path.write_text(here)
+    assert run.resume().wait() == 6, run.story()
+    crash.check_nothing_left(run)
 
 
 def take_for_ended(run):

@@ -274,4 +274,4 @@ def test_what_the_tests_build_insists_on_cmocka(tmp_path):
     presets = json.loads((cli.ROOT / "CMakePresets.json").read_text())["configurePresets"]
     insisting = {each["name"] for each in presets
                  if each.get("cacheVariables", {}).get("STOKER_TESTS") == "ON"}
-    assert insisting == {"dev", "asan", "clang", "fuzz"}
+    assert insisting == {"dev", "asan", "clang", "fuzz", "coverage"}

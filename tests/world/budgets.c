@@ -386,6 +386,14 @@ static int64_t lead_of(const struct story *story, const struct event *of, const 
 	return late_ms < 1e-3 - (double)lead ? lead : 0;
 }
 
+int64_t budget_lead_ms(const struct story *story)
+{
+	const struct event now = { .limit = LIMIT_DEADLINE, .seq = story->count + 1 };
+	const struct story_event *of = story_last(story, EV_ATTEMPT_INTENDED, 0);
+
+	return lead_of(story, of ? &of->event : NULL, &now, 0);
+}
+
 bool budget_limit_is_true(const struct story *story, const struct event *ev)
 {
 	const struct flow_policy *p = &story->policy;

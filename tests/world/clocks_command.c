@@ -6,6 +6,8 @@
  * is superseded when the claim of its phase, as it lies in the workspace, names another attempt.
  * The uploader looks at it. A look that is refused, or in a folder has not returned, says nothing
  * about the claim.
+ *
+ * A part of C5 is here, too: a command that was asked to end is killed after limits.grace.
  */
 #include <jansson.h>
 #include <signal.h>
@@ -28,7 +30,8 @@ static struct command_seen {
 	const struct process *agent;
 	int64_t awake_ns;          /* of the agent, when it got the signal; 0: none */
 	struct stretch superseded; /* who NULL: it is not */
-	bool told;                 /* the command had a signal since */
+	bool told;                 /* the command had a signal since, */
+	struct stretch ending;     /* or was asked to end: then who is the agent */
 } commands[COMMANDS_MAX];
 static size_t command_count;
 
@@ -67,8 +70,11 @@ static void on_signal(const struct process *to, int signo)
 
 		if (!seen)
 			return;
-		if (c->process == to)
+		if (c->process == to) {
 			seen->told = true;
+			if (signo != SIGKILL && !seen->ending.who && seen->agent)
+				stretch_begin(&seen->ending, seen->agent);
+		}
 		if (seen->agent == to && signo != SIGKILL && !seen->awake_ns)
 			seen->awake_ns = time_awake_ns(to);
 	}
@@ -133,6 +139,17 @@ static void check_holders(const struct story *story)
 	}
 }
 
+/* Part of C5: whoever asked the command to end, it is over after limits.grace. */
+static void check_ending(const struct command_seen *command)
+{
+	int64_t took_ns = stretch_ns(&command->ending);
+
+	if (command->ending.who &&
+	    took_ns > playing->setting.grace_s * WORLD_S + figure_ns(C5_OVER))
+		rule_breaks("C5", "the command of attempt %d was told to end %.1f s ago",
+			    (int)command->what->attempt, (double)took_ns / 1e9);
+}
+
 static void on_second(const struct story *story)
 {
 	check_holders(story);
@@ -143,7 +160,10 @@ static void on_second(const struct story *story)
 				? seen_of(c)
 				: NULL;
 
-		if (!seen || seen->told || strcmp(c->run, playing->run) != 0)
+		if (!seen || strcmp(c->run, playing->run) != 0)
+			continue;
+		check_ending(seen);
+		if (seen->told)
 			continue;
 		check_claim(seen);
 		if (seen->awake_ns &&
@@ -156,6 +176,9 @@ static void on_second(const struct story *story)
 /* The uploader looks at the claim, and so does the agent before the command starts. */
 static void on_refusal(const struct refusal *refusal)
 {
+	for (size_t i = 0; i < command_count; i++)
+		if (commands[i].ending.who && refusal->who == commands[i].agent)
+			stretch_begin(&commands[i].ending, commands[i].agent);
 	for (size_t i = 0; i < command_count; i++)
 		if (commands[i].superseded.who &&
 		    (refusal->who == commands[i].agent ||

@@ -49,14 +49,30 @@ static void on_journal(const struct process *who, enum journal_word word)
 	said.journal_refuses = word == JOURNAL_REFUSED;
 }
 
-/* True if it is evidence of how the attempt ended. */
+/* A folder of the workspace that each look into the attempt's own goes through: "runs", or that of
+ * the run. The state has folders of these names, too; the journal is there. */
+static bool leads_to_evidence(const struct refusal *refusal)
+{
+	static const char runs[] = "/runs";
+	const char *tail = strstr(refusal->about, runs);
+
+	if ((refusal->id != CALL_open && refusal->id != CALL_openat) || !tail ||
+	    strstr(refusal->about, "/state/runs"))
+		return false;
+	tail += strlen(runs);
+	return !*tail || (*tail == '/' && strcmp(tail + 1, playing->run) == 0);
+}
+
+/* True if it is evidence of how the attempt ended. What lies in its folder cannot be read either
+ * where a folder above it does not open. */
 static bool is_evidence(const struct refusal *refusal)
 {
 	char folder[64];
 
 	snprintf(folder, sizeof folder, "%s-%lld", flow_phase_names[said.phase],
 		 (long long)said.attempt);
-	return strstr(refusal->about, folder) != NULL || strncmp(refusal->about, "/proc/", 6) == 0;
+	return strstr(refusal->about, folder) != NULL || leads_to_evidence(refusal) ||
+	       strncmp(refusal->about, "/proc/", 6) == 0;
 }
 
 static void on_refusal(const struct refusal *refusal)

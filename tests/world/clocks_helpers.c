@@ -27,8 +27,9 @@ static struct agent_seen {
 	const struct process *who;
 	bool ends; /* it was told to end, or ends its command */
 	struct helper_seen {
-		const struct process *alive; /* NULL: it is not, or never was */
+		const struct process *alive; /* at the last look, and not dead since; or NULL */
 		bool was_alive;
+		uint64_t newest_dead;   /* its number */
 		struct stretch missing; /* and could have been started */
 		struct stretch without; /* none, whatever hindered */
 		int64_t deaths[DEATHS_HOUR];
@@ -86,16 +87,53 @@ static void die(struct helper_seen *helper, const struct process *agent)
 	stretch_begin(&helper->missing, agent);
 }
 
+static bool is_child_of(const struct process *agent, const struct process *process)
+{
+	return process->parent == agent->pid && process->machine == agent->machine &&
+	       process->number > agent->number;
+}
+
+/* It had a command, and has none any more: only the end is left to be done, and who dies then wears
+ * nothing out. */
+static bool has_lost_its_command(const struct process *agent)
+{
+	bool any = false;
+
+	for (const struct truth_command *c = truth_commands; c; c = c->next) {
+		if (!is_child_of(agent, c->process))
+			continue;
+		if (c->process->state == PROCESS_ALIVE)
+			return false;
+		any = true;
+	}
+	return any;
+}
+
+/* A child of the agent has ended. Each death counts when it happens, as the agent counts it: a
+ * helper that lives for less than a second may be seen by no look, for they come once a second. */
+static void notice_deaths(struct agent_seen *agent, size_t kind)
+{
+	struct helper_seen *helper = &agent->helpers[kind];
+	uint64_t newest = helper->newest_dead;
+
+	for (const struct process *p = processes; p; p = p->next) {
+		if (p->state == PROCESS_ALIVE || p->number <= helper->newest_dead ||
+		    !is_child_of(agent->who, p) || strcmp(p->name, names[kind]) != 0)
+			continue;
+		newest = p->number > newest ? p->number : newest;
+		helper->alive = NULL;
+		die(helper, agent->who);
+		stretch_begin(&helper->without, agent->who);
+	}
+	helper->newest_dead = newest;
+}
+
 static void look_at_helper(const struct story *story, const struct truth_command *command,
 			   struct agent_seen *agent, size_t kind)
 {
 	struct helper_seen *helper = &agent->helpers[kind];
 	const struct process *alive = helper_of(agent->who, names[kind]);
 
-	if (helper->alive && alive != helper->alive) {
-		die(helper, agent->who);
-		stretch_begin(&helper->without, agent->who);
-	}
 	helper->alive = alive;
 	helper->was_alive |= alive != NULL;
 	if (alive || !helper->was_alive)
@@ -135,12 +173,16 @@ static void on_signal(const struct process *to, int signo)
 	const struct process *agent = fault_target_of(to) == TARGET_AGENT     ? to
 				      : fault_target_of(to) == TARGET_COMMAND ? agent_of(to)
 									      : NULL;
-	struct agent_seen *seen = agent && signo != SIGCHLD && signo != SIGCONT && signo != SIGSTOP
-					  ? seen_of(agent)
-					  : NULL;
+	struct agent_seen *seen =
+		agent && signo != SIGCONT && signo != SIGSTOP ? seen_of(agent) : NULL;
 
-	if (seen)
+	if (!seen)
+		return;
+	if (signo != SIGCHLD)
 		seen->ends = true;
+	else if (to == agent && !seen->ends && !has_lost_its_command(agent))
+		for (size_t kind = 0; kind < KINDS; kind++)
+			notice_deaths(seen, kind);
 }
 
 static bool is_worn_out(const struct agent_seen *agent)

@@ -6,9 +6,12 @@
  * driver that takes over has nothing but its wall clock to go by: where one was set, only what a
  * single driver began and acted on is judged.
  */
+#include <stdio.h>
 #include <string.h>
 
+#include "jobs/store/order.h"
 #include "tests/world/bucket.h"
+#include "tests/world/budgets.h"
 #include "tests/world/clocks_rules.h"
 #include "tests/world/clocks_time.h"
 #include "tests/world/play.h"
@@ -120,13 +123,16 @@ static bool counts_now(const struct flow *flow, enum run_limit limit)
 }
 
 /* By now even a patient one has noticed: the check-up of the nodes is over as well, and a training
- * that ends by itself before the deadline was let end. */
+ * that ends by itself before the deadline was let end. Any other is to save before the deadline. */
 static bool is_due(const struct story *story, enum run_limit limit)
 {
 	int64_t length = length_ns(story, limit);
 
 	if (limit == LIMIT_START)
 		length += story->policy.health_ms * WORLD_MS;
+	if (limit == LIMIT_DEADLINE && story->shadow.state == FLOW_TRAIN &&
+	    !schedule_clock_stepped())
+		length -= budget_lead_ms(story) * WORLD_MS;
 	return length > 0 && limits[limit].since_ns > 0 &&
 	       now_ns >= limits[limit].since_ns + length + HOSTS_APART_NS &&
 	       counts_now(&story->shadow, limit);
@@ -155,14 +161,34 @@ static void on_second(const struct story *story)
 	}
 }
 
+/* It could not be acted on until now. */
+static void put_off(enum run_limit limit, const struct process *who)
+{
+	if (limits[limit].due.who == who)
+		stretch_begin(&limits[limit].due, who);
+}
+
 /* Nothing can be acted on while it cannot be journalled. */
 static void on_journal(const struct process *who, enum journal_word word)
 {
 	if (word != JOURNAL_REFUSED)
 		return;
 	for (enum run_limit limit = LIMIT_DEADLINE; limit < LIMIT_COUNT; limit++)
-		if (limits[limit].due.who == who)
-			stretch_begin(&limits[limit].due, who);
+		put_off(limit, who);
+}
+
+/* True if it is what a node says of the attempt that is under way. */
+static bool is_report(const struct refusal *refusal)
+{
+	const struct story *story = story_of(playing->run);
+	size_t len = strlen(refusal->about), ending = strlen("/" REPORT_FILE);
+	char folder[64];
+
+	if (!story || len < ending || strcmp(refusal->about + len - ending, "/" REPORT_FILE) != 0)
+		return false;
+	snprintf(folder, sizeof folder, "/%s-%lld/", flow_phase_names[story->shadow.phase],
+		 (long long)story->shadow.attempt);
+	return strstr(refusal->about, folder) != NULL;
 }
 
 /* The same while a call of the journal has not come to an end: SQLite tries again by itself, also
@@ -171,6 +197,13 @@ static void on_refusal(const struct refusal *refusal)
 {
 	if (strstr(refusal->about, "state"))
 		on_journal(refusal->who, JOURNAL_REFUSED);
+	/* Only the nodes' reports tell whether the attempt is claimed and has started. While they
+	 * cannot be read, nobody knows whether it still waits, and one that runs is not to be ended
+	 * for having waited (C9: a look that failed is unknown). A deadline needs no report. */
+	if (is_report(refusal)) {
+		put_off(LIMIT_QUEUE, refusal->who);
+		put_off(LIMIT_START, refusal->who);
+	}
 }
 
 /* An attempt is judged after it was looked at; what may have been submitted is found before it is
@@ -181,9 +214,8 @@ static void on_engine(const struct story *story, const struct engine_word *word)
 	if (word->answered || (word->what != WORD_DESCRIBE && word->what != WORD_FIND))
 		return;
 	for (enum run_limit limit = LIMIT_DEADLINE; limit < LIMIT_COUNT; limit++)
-		if (limits[limit].due.who == word->who &&
-		    (word->what == WORD_FIND || limit == LIMIT_QUEUE || limit == LIMIT_START))
-			stretch_begin(&limits[limit].due, word->who);
+		if (word->what == WORD_FIND || limit == LIMIT_QUEUE || limit == LIMIT_START)
+			put_off(limit, word->who);
 }
 
 const struct clock_rule clock_limits = {

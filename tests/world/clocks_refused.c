@@ -6,6 +6,10 @@
  * state or the workspace, or a job. It is repeated by another change of the same folder, or of the
  * same job. Whatever an agent or a helper was refused has consequences of its own: rules 4 and 7,
  * C11.
+ *
+ * An event that says where it was refused names the effect until it is done, not one try of it: a
+ * driver that says once that it cannot write a drain, tries again each second and is refused each
+ * time has said so, though the job ends by itself before it can say more.
  */
 #include <stdio.h>
 #include <string.h>
@@ -23,6 +27,8 @@ static struct refused {
 	struct stretch since; /* of the driver that was refused it */
 	enum call_id id;
 	char folder[FOLDER_MAX];
+	bool is_named; /* by an event that says where; kept until it is done */
+	bool is_tried; /* again, and not refused so far */
 } refused[REFUSED_MAX];
 static size_t refused_count;
 
@@ -54,23 +60,51 @@ static void folder_of(const char *about, char ret[FOLDER_MAX])
 		 about);
 }
 
+/* What was refused there, and named by the same driver, is refused once more. */
+static bool is_named_already(const struct process *who, const char *folder)
+{
+	for (size_t i = 0; i < refused_count; i++) {
+		if (!refused[i].is_named || refused[i].since.who != who ||
+		    strcmp(refused[i].folder, folder) != 0)
+			continue;
+		refused[i].is_tried = false;
+		return true;
+	}
+	return false;
+}
+
 static void on_refusal(const struct refusal *refusal)
 {
-	struct refused *one = &refused[refused_count];
+	char folder[FOLDER_MAX];
+	struct refused *one;
 
 	/* Of what was done a look shows that nothing more is to be done. */
-	if (refusal->done || refusal->who != seen_driver() || refused_count == REFUSED_MAX ||
+	if (refusal->done || refusal->who != seen_driver() ||
 	    !is_effect(refusal->id, refusal->about))
 		return;
-	refused_count++;
-	one->id = refusal->id;
-	folder_of(refusal->about, one->folder);
+	folder_of(refusal->about, folder);
+	if (is_named_already(refusal->who, folder) || refused_count == REFUSED_MAX)
+		return;
+	one = &refused[refused_count++];
+	*one = (struct refused){ .id = refusal->id };
+	memcpy(one->folder, folder, sizeof folder);
 	stretch_begin(&one->since, refusal->who);
 }
 
 static void forget(size_t at)
 {
 	refused[at] = refused[--refused_count];
+}
+
+/* A try that is not refused does what was refused before; a draft that is written does not. */
+static bool is_done(struct refused *one, const char *about)
+{
+	bool was_tried = one->is_tried;
+
+	if (!one->is_named)
+		return true;
+	one->is_tried |= !strstr(about, "/.stk-tmp-");
+	return was_tried;
 }
 
 /* Called before a refusal of the same call is. */
@@ -83,7 +117,7 @@ static void on_call(const struct process *who, enum call_id id, const char *abou
 		return;
 	folder_of(about, folder);
 	for (size_t i = 0; i < refused_count;)
-		if (strcmp(refused[i].folder, folder) == 0)
+		if (strcmp(refused[i].folder, folder) == 0 && is_done(&refused[i], about))
 			forget(i);
 		else
 			i++;
@@ -108,10 +142,27 @@ static bool is_named_by(const struct event *ev)
 	}
 }
 
+/* Messages name files from the folder of the runs on. */
+static bool says_where(const struct event *ev, const char *folder)
+{
+	const char *runs = strstr(folder, "runs/");
+
+	return ev->reason && runs && strstr(ev->reason, runs);
+}
+
 static void on_event(const struct story *story, int64_t index)
 {
-	if (is_named_by(&story->events[index].event))
-		refused_count = 0;
+	const struct event *ev = &story->events[index].event;
+
+	if (!is_named_by(ev))
+		return;
+	for (size_t i = 0; i < refused_count;) {
+		refused[i].is_named |= says_where(ev, refused[i].folder);
+		if (refused[i].is_named)
+			i++;
+		else
+			forget(i);
+	}
 }
 
 /* Nothing can be named that cannot be journalled, and nobody acts without the lease. */
@@ -126,7 +177,7 @@ static void on_second(const struct story *story)
 {
 	(void)story;
 	for (size_t i = 0; i < refused_count; i++)
-		if (refused[i].since.who == seen_driver() &&
+		if (!refused[i].is_named && refused[i].since.who == seen_driver() &&
 		    stretch_ns(&refused[i].since) > figure_ns(C10_SAID))
 			rule_breaks("C10", "%s in %s was refused %.1f s ago, and nothing followed",
 				    call_rows[refused[i].id].name, refused[i].folder,
@@ -136,9 +187,11 @@ static void on_second(const struct story *story)
 static void on_end(const struct story *story)
 {
 	(void)story;
-	if (refused_count > 0)
-		rule_breaks("C10", "%s in %s was refused, and nothing followed until the end",
-			    call_rows[refused[0].id].name, refused[0].folder);
+	for (size_t i = 0; i < refused_count; i++)
+		if (!refused[i].is_named)
+			rule_breaks("C10",
+				    "%s in %s was refused, and nothing followed until the end",
+				    call_rows[refused[i].id].name, refused[i].folder);
 }
 
 const struct clock_rule clock_refused = {

@@ -6,7 +6,8 @@
  * limits.grace + 30 s and the run ends, though every other write, the journal's excepted, be
  * refused for ever.
  *
- * Counted while a driver has the run and neither it nor a process of the job is suspended.
+ * Counted while a driver has the run and is not suspended; once the engine stops the job, while no
+ * process of the job is suspended either.
  */
 #include <string.h>
 
@@ -166,7 +167,10 @@ static void check_stop(const struct story *story)
 
 static void on_second(const struct story *story)
 {
-	if (!stop.open || !seen_driver() || stop.journal_refuses || !all_awake() ||
+	const struct process *driver = seen_driver();
+
+	if (!stop.open || !driver || stop.journal_refuses || !time_counts(driver) ||
+	    ((stop.accepted || stop.ending_ns) && !all_awake()) ||
 	    (story->shadow.attempt_state <= ATTEMPT_UNCERTAIN && !stop.ending_ns))
 		return;
 	if (stop.ending_ns)

@@ -285,6 +285,15 @@ static void happen_to_machine(struct fault *fault)
 	}
 }
 
+/* From all, or from one machine alone. */
+static void cut_off(const struct fault *fault)
+{
+	const struct machine *only = fault->mode == MODE_ONCE ? pick_machine(fault) : NULL;
+
+	trace_line("the service does not answer%s%s", only ? " " : "", only ? only->host : "");
+	bucket_outage(fault->until_ns, only);
+}
+
 static void happen(void *arg)
 {
 	struct fault *fault = arg;
@@ -305,8 +314,7 @@ static void happen(void *arg)
 		happen_to_machine(fault);
 		break;
 	case FAULT_OUTAGE:
-		trace_line("the service does not answer");
-		bucket_outage(fault->until_ns, NULL);
+		cut_off(fault);
 		break;
 	case FAULT_TAKE_MACHINE:
 	case FAULT_TAKE_DOWN:

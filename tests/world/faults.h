@@ -39,7 +39,7 @@ enum fault_kind {
 	FAULT_REBOOT,       /* a machine stops without loss of what it wrote, and starts again */
 	FAULT_POWER,        /* the same, and what was not synced may be lost */
 	FAULT_CLOCK,        /* a wall clock is set */
-	FAULT_OUTAGE,       /* the service does not answer */
+	FAULT_OUTAGE,       /* the service does not answer anybody; of mode once: one machine */
 	FAULT_DISK_FULL,    /* no space on a disk for a while */
 	FAULT_TAKE_MACHINE, /* the cloud takes a machine of a job away */
 	FAULT_TAKE_DOWN,    /* somebody ends the job at the service */

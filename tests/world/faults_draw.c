@@ -74,6 +74,8 @@ static void draw_call_fault(struct fault *fault)
 		return;
 	}
 	fault->call = draw_call();
+	if (asks_engine(fault->call)) /* drivers do, and nobody else */
+		fault->target = chance_one_in(2) ? TARGET_ANY : TARGET_DRIVER;
 	if (fault->kind == FAULT_CALL) {
 		fault->error = draw_error(fault->call);
 		fault->done = call_rows[fault->call].kind == CALL_CHANGES && chance_one_in(4);
@@ -105,6 +107,18 @@ static void draw_time(struct fault *fault)
 	fault->at_ns = chance_below(chance_one_in(2) ? WORLD_S / 10 : 3 * WORLD_S);
 }
 
+/* It kills again and again, often the helpers, which need the most memory; through hours of
+ * training every few minutes. */
+static void draw_killer(struct fault *fault)
+{
+	fault->mode = MODE_CALM;
+	fault->span_ns += 5 * WORLD_S;
+	if (chance_one_in(2))
+		fault->target = TARGET_HELPER;
+	if (playing->setting.step_ns > 30 * WORLD_S)
+		fault->span_ns = (300 + chance_below(600)) * WORLD_S;
+}
+
 static void draw_one(struct fault *fault, enum fault_kind kind)
 {
 	*fault = (struct fault){ .kind = kind };
@@ -119,13 +133,14 @@ static void draw_one(struct fault *fault, enum fault_kind kind)
 		fault->target = TARGET_DRIVER;
 	else if (kind == FAULT_KILL || kind == FAULT_PAUSE)
 		fault->target = (enum target)chance_below(TARGET_COUNT);
+	if (kind == FAULT_OUTAGE)
+		fault->mode = chance_one_in(2) ? MODE_ONCE : MODE_MINUTE;
 	/* Longer than a lease is valid: who sleeps may find another one in its place. */
-	if ((kind == FAULT_PAUSE || kind == FAULT_SUSPEND) && chance_one_in(3))
+	if ((kind == FAULT_PAUSE || kind == FAULT_SUSPEND || kind == FAULT_OUTAGE) &&
+	    chance_one_in(3))
 		fault->span_ns = (60 + chance_below(120)) * WORLD_S;
-	if (kind == FAULT_KILL && chance_one_in(4)) {
-		fault->mode = MODE_CALM;
-		fault->span_ns += 5 * WORLD_S;
-	}
+	if (kind == FAULT_KILL && chance_one_in(4))
+		draw_killer(fault);
 }
 
 static bool has_place(enum fault_kind kind)
@@ -141,9 +156,9 @@ static bool has_place(enum fault_kind kind)
 /* How often a family is drawn, in relation to the others. */
 static const int weights[FAULT_KINDS] = {
 	[FAULT_PLACE] = 6,        [FAULT_CALL] = 6,      [FAULT_SLOW] = 1,    [FAULT_SHORT] = 1,
-	[FAULT_KILL] = 3,         [FAULT_PAUSE] = 2,     [FAULT_SUSPEND] = 1, [FAULT_REBOOT] = 1,
-	[FAULT_POWER] = 2,        [FAULT_CLOCK] = 1,     [FAULT_OUTAGE] = 1,  [FAULT_DISK_FULL] = 1,
-	[FAULT_TAKE_MACHINE] = 2, [FAULT_TAKE_DOWN] = 1, [FAULT_STOP] = 4,    [FAULT_SIGNAL] = 2,
+	[FAULT_KILL] = 4,         [FAULT_PAUSE] = 3,     [FAULT_SUSPEND] = 1, [FAULT_REBOOT] = 1,
+	[FAULT_POWER] = 3,        [FAULT_CLOCK] = 1,     [FAULT_OUTAGE] = 2,  [FAULT_DISK_FULL] = 1,
+	[FAULT_TAKE_MACHINE] = 2, [FAULT_TAKE_DOWN] = 1, [FAULT_STOP] = 6,    [FAULT_SIGNAL] = 2,
 	[FAULT_SUPERSEDE] = 2,    [FAULT_LOSS] = 2,      [FAULT_RIVAL] = 2,   [FAULT_BUSY] = 2,
 };
 
@@ -176,9 +191,36 @@ static void follow(struct fault *fault, int before)
 	fault->at_ns = first->at_ns + chance_below(chance_one_in(2) ? WORLD_S : 10 * WORLD_S);
 }
 
+/* What only shows where a run is to end: a job that cannot be told to save, or to stop, or whose
+ * agent is not there for long. */
+static bool shows_in_a_stop(const struct fault *fault)
+{
+	switch (fault->kind) {
+	case FAULT_PLACE:
+		return strcmp(place_names[fault->place], "drain.json") == 0;
+	case FAULT_CALL:
+		return fault->call == CALL_cloud_stop;
+	case FAULT_PAUSE:
+	case FAULT_OUTAGE:
+		return fault->span_ns > 60 * WORLD_S && chance_one_in(4);
+	default:
+		return false;
+	}
+}
+
+/* A user stops the run while that lasts. */
+static void draw_stop_in(const struct fault *first)
+{
+	struct fault *stop = &faults[fault_count++];
+
+	*stop = (struct fault){ .kind = FAULT_STOP };
+	stop->at_event = first->at_event;
+	stop->at_ns = first->at_ns + chance_below(20 * WORLD_S);
+}
+
 void faults_draw(void)
 {
-	int families = 1 + (int)chance_below(4);
+	int families = 1 + (int)chance_below(5);
 
 	fault_count = 0;
 	for (int family = 0; family < families && !playing->setting.calm; family++) {
@@ -194,6 +236,8 @@ void faults_draw(void)
 			if (is_of_people(kind) && chance_one_in(2))
 				follow(&faults[fault_count], fault_count);
 			fault_count++;
+			if (fault_count < FAULTS_MAX && shows_in_a_stop(&faults[fault_count - 1]))
+				draw_stop_in(&faults[fault_count - 1]);
 		}
 	}
 	hangs_draw();

@@ -35,6 +35,7 @@ enum habit {
 	HABIT_FAILS_AT_START, /* where it fails, it does so each time before it has done anything */
 	HABIT_TIMER_STARTS,   /* a timer starts drivers whether or not one is there */
 	HABIT_STOPS_BY_HAND,  /* who types Ctrl-C wants the run to be stopped */
+	HABIT_SAVES_SLOWLY,   /* a checkpoint takes seconds, and there are few */
 	HABITS
 };
 static bool has[HABITS];
@@ -60,11 +61,16 @@ static const struct last_words all_last_words[] = {
 	{ HABIT_FAILS_UNKNOWN, NULL, 9 },
 };
 
+/* What fails at its start fails each time for the same reason. */
 static const struct last_words *draw_last_words(void)
 {
 	const struct last_words *found = NULL;
 	int64_t seen = 0;
 
+	for (size_t i = 0; i < sizeof all_last_words / sizeof all_last_words[0]; i++)
+		if (has[HABIT_FAILS_AT_START] && has[all_last_words[i].habit] &&
+		    playing->number % 2 == i % 2)
+			return &all_last_words[i];
 	for (size_t i = 0; i < sizeof all_last_words / sizeof all_last_words[0]; i++)
 		if (has[all_last_words[i].habit] && chance_one_in(++seen))
 			found = &all_last_words[i];
@@ -75,15 +81,20 @@ static void draw_traits(struct traits *ret, bool precompiles, int64_t attempt, i
 {
 	const struct setting *s = &playing->setting;
 	/* The last third is free of faults; a command fails by itself for as long. */
-	bool bad = !playing->setting.calm && attempt < playing->bad_attempts && !chance_one_in(4);
+	bool bad = !playing->setting.calm && attempt < playing->bad_attempts &&
+		   (has[HABIT_FAILS_AT_START] || !chance_one_in(4));
 	const struct last_words *words = bad ? draw_last_words() : NULL;
 	int64_t last = precompiles ? GRAPHS_OF_JOB : s->steps;
+	bool slow = has[HABIT_SAVES_SLOWLY];
 
 	(void)node;
 	*ret = (struct traits){
 		.step_ns = s->step_ns,
 		.compile_ns = s->compile_ns,
-		.steps_between_saves = s->saves_every,
+		.steps_between_saves = slow ? 4 * s->saves_every : s->saves_every,
+		/* What is saved in place, and nobody writes to for seconds (a command that is
+		 * stopped does not), is taken for whole. */
+		.save_ns = slow && !has[HABIT_SAVES_IN_PLACE] ? chance_below(10 * WORLD_S) : 0,
 		.shard_bytes = 1 + chance_below(20000),
 		.fails_at = !words                      ? -1
 			    : has[HABIT_FAILS_AT_START] ? 0
@@ -145,6 +156,8 @@ void habits_draw(void)
 	playing->bad_attempts = chance_below(9);
 	has[HABIT_SAVES_IN_PLACE] = chance_one_in(3);
 	has[HABIT_STOPS_BY_HAND] = chance_one_in(2);
+	has[HABIT_SAVES_SLOWLY] = chance_one_in(5);
+	has[HABIT_FAILS_AT_START] = !playing->setting.calm && chance_one_in(3);
 	playing->cloud_restarts = !playing->setting.calm && chance_one_in(4);
 	programs_traits = draw_traits;
 	cloud_habits = draw_cloud;

@@ -39,17 +39,19 @@ static const char usage[] =
 	"       world --scenario NAME [--points errors|kills|cuts] [--every N] [--first K] [--jobs "
 	"J]\n"
 	"                         play a fixed scenario, with something at each of its places\n"
-	"       world_planted --plants [--schedules N] [--jobs J]\n"
+	"       world_planted --plants [--rare] [--schedules N] [--jobs J]\n"
 	"                         with each of the bugs that are put in on purpose, play schedules "
 	"until\n"
-	"                         its rule notices; --plant NAME puts one in for all of the "
-	"above,\n"
-	"                         and for --plants that one alone\n";
+	"                         its rule notices (rare: also with those that few schedules "
+	"show);\n"
+	"                         --plant NAME puts one in for all of the above, and for --plants "
+	"that\n"
+	"                         one alone\n";
 
 struct options {
 	uint64_t schedules, seed, from;
 	int jobs;
-	bool one, trace, calls, shrink, has_points, plants, each;
+	bool one, trace, calls, shrink, has_points, plants, rare, each;
 	const char *scenario, *script;
 	struct points points;
 };
@@ -124,6 +126,8 @@ static void parse(int argc, char **argv, struct options *o)
 			o->shrink = true;
 		} else if (strcmp(argv[i], "--plants") == 0) {
 			o->plants = true;
+		} else if (strcmp(argv[i], "--rare") == 0) {
+			o->rare = true;
 		} else {
 			parse_value(argv[i], i + 1 < argc ? argv[i + 1] : NULL, o);
 			i++;
@@ -195,7 +199,7 @@ int main(int argc, char **argv)
 	warm_up();
 	begin = host_seconds();
 	if (o.plants)
-		return plants_play(o.schedules, o.jobs, play, &o) ? 0 : 1;
+		return plants_play(o.schedules, o.jobs, o.rare, play, &o) ? 0 : 1;
 	if (o.shrink)
 		return shrink(o.seed, o.from);
 	if (o.has_points) {

@@ -1,6 +1,5 @@
 # world_planted: world_fast, with the bugs of plants/ in it (plants.h). The sources that a patch changes
-# are copied, patched and compiled anew; all else is that of world_fast. Not part of `all` as long as not
-# every bug is noticed.
+# are copied, patched and compiled anew; all else is that of world_fast.
 file(GLOB world_patches CONFIGURE_DEPENDS ${world_dir}/plants/*.patch)
 execute_process(COMMAND ${world_dir}/plants/apply.sh OUTPUT_VARIABLE planted_files
 	OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)

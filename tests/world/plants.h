@@ -5,6 +5,7 @@
  *
  *	rule: C6
  *	what: locks are written before attempt.ended
+ *	rare: why few schedules show it (where they are: ./test plays too few, tests/soak plays it)
  *
  * All patches are in one program, world_planted; in the others there is none.
  */
@@ -21,16 +22,24 @@ struct plant {
 	const char *name;
 	const char *rule; /* that notices it */
 	const char *what;
+	const char *rare; /* why few schedules show it; "": they are not few */
 };
 
 /* The list, which apply.sh makes from the patches; last: name NULL. */
 const struct plant *plants_all(void);
 
-/* Puts a bug in for all that is played from now on; false if there is no such. */
+/* Puts a bug in for all that is played from now on, in place of the one that was in; false if there
+ * is no such. */
 bool plant_turn_on(const char *name);
-/* Plays schedules 0 to most-1 with each of the bugs, `jobs` bugs at once, until the rule of the bug
- * is broken; prints the number of schedules that it took, in the order in which they are found.
- * False if a bug was not noticed. A bug that is in already is the only one that is played with. */
-bool plants_play(uint64_t most, int jobs, host_play_fn fn, const void *arg);
+/* Those, by their places in the list, for which the schedule that this process has played asked
+ * while none was in; a bit each. */
+void plants_asked(uint64_t ret[PLANT_WORDS]);
+/* Plays schedules 0 to most-1 with each of the bugs, `jobs` at once, until the rule of the bug is
+ * broken; prints the number of schedules that it took, in the order in which they are found. Played
+ * with a bug are the schedules alone that ask for it when they are played without any: the others
+ * are the same with it. False if a bug was not noticed, or a rule is broken without any. Those that
+ * were turned on are the only ones that are played with; else `rare`: also those that few
+ * schedules show. */
+bool plants_play(uint64_t most, int jobs, bool rare, host_play_fn fn, const void *arg);
 
 #endif

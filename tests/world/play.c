@@ -210,8 +210,12 @@ static int64_t calm_from(void)
 {
 	if (playing->setting.calm)
 		return 0;
-	if (chance_one_in(40) || playing->setting.step_ns > 30 * WORLD_S)
+	if (playing->setting.step_ns > 30 * WORLD_S)
+		return (3600 + chance_below(3600)) * WORLD_S;
+	if (chance_one_in(40))
 		return (300 + chance_below(6900)) * WORLD_S;
+	if (playing->setting.step_ns > 2 * WORLD_S)
+		return (30 + chance_below(300)) * WORLD_S;
 	return (10 + chance_below(chance_one_in(4) ? 300 : 60)) * WORLD_S;
 }
 

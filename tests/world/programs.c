@@ -1,4 +1,4 @@
-/* The training and its compiler: see programs.h. */
+/* The training and what its compiler does: see programs.h. */
 #include "tests/world/programs.h"
 
 #include <errno.h>
@@ -21,18 +21,12 @@
 #include "tests/world/tree.h"
 #include "tests/world/truth.h"
 
-#define PACKAGES       "/opt/venv/lib/python3.11/site-packages/"
 #define LOCK           "model.neff.lock"
 #define CACHE_BUCKET   "bucket"
 #define FLAGS          "0a1b2c3d"
 #define NEFF_BYTES     4096
 #define RETRY_MS       2000 /* of a compiler that waits for another one's lock */
 #define LINE_MAX_BYTES 2048
-
-const struct compiler compilers[COMPILERS] = {
-	{ "2.14.0", "neuronxcc-2.14.0+a1b2c3d4" },
-	{ "2.15.0", "neuronxcc-2.15.0+b2c3d4e5" },
-};
 
 void (*programs_traits)(struct traits *ret, bool precompiles, int64_t attempt, int node);
 
@@ -74,6 +68,15 @@ static void rest_ns(int64_t ns)
 	const struct timespec time = { ns / WORLD_S, ns % WORLD_S };
 
 	(void)!nanosleep(&time, NULL);
+}
+
+/* The same, whatever signal comes. */
+static void rest_all_of(int64_t ns)
+{
+	int64_t until = now_ns + ns;
+
+	while (now_ns < until)
+		rest_ns(until - now_ns);
 }
 
 /* Writes all of it, waiting for a slow reader; a reader that is gone is ignored. */
@@ -154,39 +157,6 @@ static bool write_zeros(const char *folder, const char *name, size_t len)
 }
 
 /* ---- the compiler ---- */
-
-static char *metadata_path(const char *package, const char *version)
-{
-	return mem_format(PACKAGES "%s-%s.dist-info/METADATA", package, version);
-}
-
-static void put_package(struct machine *machine, const char *folder, const char *name,
-			const char *version)
-{
-	AUTO(auto_free) char *path = metadata_path(folder, version);
-	AUTO(auto_free)
-	char *text = mem_format("Metadata-Version: 2.1\nName: %s\nVersion: %s\n", name, version);
-
-	tree_put(machine, path, text, strlen(text), 0644);
-}
-
-void programs_install_compiler(struct machine *machine, int compiler)
-{
-	put_package(machine, "torch_neuronx", "torch-neuronx", "2.1.0");
-	put_package(machine, "neuronx_cc", "neuronx-cc", compilers[compiler].version);
-}
-
-int programs_compiler_of(struct machine *machine)
-{
-	for (int compiler = 1; compiler < COMPILERS; compiler++) {
-		AUTO(auto_free)
-		char *path = metadata_path("neuronx_cc", compilers[compiler].version);
-
-		if (tree_exists(machine, path))
-			return compiler;
-	}
-	return 0;
-}
 
 /* The folder in which the compiler of the running process's machine keeps its graphs. */
 static const char *place(void)
@@ -333,8 +303,10 @@ static bool save_into(const struct job *job, const char *folder)
 {
 	AUTO(auto_free) char *meta = meta_text(job->step, job->traits.shard_bytes);
 
-	return write_zeros(folder, "state.bin", (size_t)job->traits.shard_bytes) &&
-	       write_file(folder, "meta.json", meta, strlen(meta));
+	if (!write_zeros(folder, "state.bin", (size_t)job->traits.shard_bytes))
+		return false;
+	rest_all_of(job->traits.save_ns);
+	return write_file(folder, "meta.json", meta, strlen(meta));
 }
 
 /* A call that was reported as failed may have been carried out. */
@@ -475,10 +447,7 @@ static void print_step(const struct job *job)
 /* One step, interrupted by no signal: a device computes on. */
 static void compute(const struct job *job)
 {
-	int64_t until = now_ns + job->traits.step_ns / 2 + chance_below(job->traits.step_ns);
-
-	while (now_ns < until)
-		rest_ns(until - now_ns);
+	rest_all_of(job->traits.step_ns / 2 + chance_below(job->traits.step_ns));
 }
 
 static int train(struct job *job)

@@ -35,6 +35,7 @@ void programs_graph_name(char ret[64], int graph, bool late);
 struct traits {
 	int64_t step_ns, compile_ns; /* of a step, of a graph, about */
 	int64_t steps_between_saves;
+	int64_t save_ns;        /* that a checkpoint takes */
 	int64_t shard_bytes;    /* of a checkpoint, for each node */
 	int64_t fails_at;       /* step after which it fails, 0: before the first; -1: never */
 	int exit;               /* its exit status then */

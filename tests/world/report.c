@@ -8,6 +8,7 @@
 
 #include "tests/support/flow_names.h"
 #include "tests/world/kernel.h"
+#include "tests/world/plants.h"
 #include "tests/world/rules.h"
 #include "tests/world/story.h"
 
@@ -54,6 +55,7 @@ void report_make(struct report *ret)
 		ret->calls += process->calls;
 	}
 	reached_add_faults(&ret->reached);
+	plants_asked(ret->asked);
 }
 
 void report_print_short(const struct report *report)

@@ -12,6 +12,8 @@
 #include "tests/world/play.h"
 #include "tests/world/reached.h"
 
+#define PLANT_WORDS 4 /* bits for each of the bugs that can be put in (plants.h) */
+
 /* Of one schedule; it passes through a pipe, so it has no pointers. */
 struct report {
 	uint64_t number;
@@ -24,6 +26,7 @@ struct report {
 	int64_t seconds; /* virtual */
 	uint64_t digest; /* of every event */
 	int64_t calm_from_ns;
+	uint64_t asked[PLANT_WORDS]; /* plants_asked() */
 	/* Of a schedule that is shrunk: its habits and faults, as lines of a script. */
 	char habits[64];
 	uint64_t fault_count;

@@ -125,6 +125,18 @@ static int64_t draw_retries(void)
 	return chance_one_in(3) ? 0 : chance_one_in(2) ? 1 + chance_below(3) : 5 + chance_below(6);
 }
 
+static void draw_long_training(struct setting *s)
+{
+	s->step_ns = (2 + chance_below(6)) * WORLD_S;
+	s->stall_s = 40 + chance_below(60);
+	if (chance_one_in(4)) { /* with many checkpoints */
+		s->steps = 60 + chance_below(60);
+		s->step_ns = WORLD_S;
+		s->saves_every = 1;
+	}
+	s->deadline_s = chance_one_in(2) ? 20 + chance_below(s->steps * s->step_ns / WORLD_S) : 0;
+}
+
 static void draw(struct schedule *schedule)
 {
 	struct setting *s = &schedule->setting;
@@ -165,7 +177,9 @@ static void draw(struct schedule *schedule)
 	s->on_exceed = chance_one_in(2) ? 0 : 1 + (int)chance_below(STK_LENGTH(on_exceed) - 1);
 	s->trains_on_incomplete = chance_one_in(10);
 	s->retry_attempts = draw_retries();
-	s->retry_without_progress = draw_retries();
+	/* Many of both, and the cause alone says when it is enough. */
+	s->retry_without_progress =
+		s->retry_attempts >= 5 && chance_one_in(2) ? s->retry_attempts : draw_retries();
 	s->saves_at_home = chance_one_in(3);
 	s->neighbour_first = s->neighbour && chance_one_in(2);
 	if (s->calm) {
@@ -181,8 +195,11 @@ static void draw(struct schedule *schedule)
 		s->start_s = 2 + chance_below(10);
 	if (chance_one_in(3))
 		s->unreachable_s = 10 + chance_below(50);
+	if (chance_one_in(10)) /* minutes of training: it is still there when something follows */
+		draw_long_training(s);
 	if (chance_one_in(100)) { /* hours of training, and of faults */
-		s->step_ns = (60 + chance_below(300)) * WORLD_S;
+		s->step_ns = (120 + chance_below(240)) * WORLD_S;
+		s->steps = 20 + chance_below(15);
 		s->stall_s = 1800;
 		s->deadline_s = 0;
 	}

@@ -324,7 +324,8 @@ int __wrap_signalfd(int fd, const sigset_t *set, int flags)
 
 	if (fd != -1)
 		call.error = 0; /* another mask for one that there is takes nothing: signalfd(2) */
-	if (call.error && !call.done)
+	/* Nothing stays open without its number: nobody could close it. */
+	if (call.error)
 		return call_fail(&call);
 	if (fd == -1)
 		return (int)call_return(&call, signalfd_new(from_set(set), flags));

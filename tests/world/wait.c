@@ -130,7 +130,8 @@ long __wrap_syscall(long number, ...)
 	long result = -ENOSYS;
 	va_list arguments;
 
-	if (call.error && !call.done)
+	/* A refused descriptor does not stay open without its number: nobody could close it. */
+	if (call.error && (!call.done || number == SYS_pidfd_open))
 		return call_fail(&call);
 	va_start(arguments, number);
 	if (number == SYS_pidfd_open) {

@@ -3,8 +3,6 @@
 
 #include <string.h>
 
-#include "jobs/node/orders.h"
-
 static const char *const kinds[] = {
 	[CHECKPOINTER_SAVING] = "saving",   [CHECKPOINTER_SAVED] = "saved",
 	[CHECKPOINTER_MARKED] = "marked",   [CHECKPOINTER_COPYING] = "copying",
@@ -52,13 +50,15 @@ int checkpointer_start(struct checkpointer *checkpointer, const struct agent_con
 			 err) < 0)
 		return -1;
 	news_listen(&checkpointer->news, &checkpointer->helper, loop, on_news, checkpointer);
+	orders_init(&checkpointer->orders, loop);
+	orders_begin(&checkpointer->orders, &checkpointer->helper);
 	return 0;
 }
 
-void checkpointer_drain(const struct checkpointer *checkpointer)
+void checkpointer_drain(struct checkpointer *checkpointer)
 {
 	if (checkpointer->helper.pid > 0 && !checkpointer->last_pass)
-		(void)orders_send(&checkpointer->helper, orders_new(CHECKPOINTER_ORDER_DRAIN));
+		orders_give(&checkpointer->orders, orders_new(CHECKPOINTER_ORDER_DRAIN));
 }
 
 void checkpointer_finish(struct checkpointer *checkpointer, bool cut)
@@ -69,7 +69,8 @@ void checkpointer_finish(struct checkpointer *checkpointer, bool cut)
 		return;
 	order = orders_new(CHECKPOINTER_ORDER_LAST);
 	js_put(order, "cut", json_boolean(cut));
-	checkpointer->last_pass = orders_send(&checkpointer->helper, order);
+	orders_give(&checkpointer->orders, order);
+	checkpointer->last_pass = true;
 }
 
 void checkpointer_kill(struct checkpointer *checkpointer)
@@ -80,6 +81,7 @@ void checkpointer_kill(struct checkpointer *checkpointer)
 void checkpointer_gone(struct checkpointer *checkpointer)
 {
 	checkpointer->helper.pid = 0;
+	orders_end(&checkpointer->orders);
 	news_drain(&checkpointer->news);
 }
 
@@ -87,6 +89,7 @@ void checkpointer_release(struct checkpointer *checkpointer)
 {
 	if (checkpointer->fn) {
 		news_release(&checkpointer->news);
+		orders_release(&checkpointer->orders);
 		helper_close(&checkpointer->helper);
 	}
 	*checkpointer = (struct checkpointer){ .helper = { .news_fd = -1, .orders_fd = -1 } };

@@ -26,6 +26,7 @@
 #include "jobs/node/claim.h"
 #include "jobs/node/helper.h"
 #include "jobs/node/news.h"
+#include "jobs/node/orders.h"
 #include "jobs/node/setup/agent_config.h"
 
 enum checkpointer_news {
@@ -49,6 +50,7 @@ struct checkpointer {
 	struct helper helper;
 	bool last_pass; /* the last pass was asked for */
 	struct news news;
+	struct orders orders; /* of this checkpointer alone: all are given to it, none waits for another */
 	checkpointer_fn fn;
 	void *arg;
 };
@@ -64,7 +66,7 @@ int checkpointer_start(struct checkpointer *checkpointer, const struct agent_con
 		       const struct claim *claim, struct loop *loop, checkpointer_fn fn, void *arg,
 		       struct err **err);
 /* Tells the checkpointer that a drain waits for a mark. */
-void checkpointer_drain(const struct checkpointer *checkpointer);
+void checkpointer_drain(struct checkpointer *checkpointer);
 /* Tells the checkpointer that the command is over: one last pass, then it ends. `cut`: the command
  * did not reach its end, and may have been about to save more. */
 void checkpointer_finish(struct checkpointer *checkpointer, bool cut);

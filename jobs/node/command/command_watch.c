@@ -148,7 +148,7 @@ static void check_done(struct agent *agent)
 		bool first = !agent->checkpointer.last_pass;
 
 		checkpointer_finish(&agent->checkpointer, command_end_was_cut_off(agent));
-		if (first && agent->checkpointer.last_pass)
+		if (first)
 			last_pass_extend(agent);
 		return;
 	}
@@ -233,8 +233,8 @@ static void on_heartbeat(void *arg)
 	if (!agent->over)
 		workers_keep(agent);
 	workers_keep_uploader(agent);
+	orders_push(&agent->checkpointer.orders);
 	orders_push(&agent->uploader.orders);
-	check_done(agent); /* an order that could not be sent is sent now */
 	if (!agent->state)
 		loop_after(agent->loop, agent->config.heartbeat_ms, on_heartbeat, agent);
 }

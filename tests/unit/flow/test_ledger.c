@@ -254,6 +254,21 @@ static void a_driver_that_died_was_away_since_its_last_word(void **state)
 	assert_int_equal(bin(&b, BIN_IDLE), 7000);
 }
 
+static void a_request_is_no_word_of_a_driver(void **state)
+{
+	struct book b;
+
+	(void)state;
+	begin_run(&b);
+	add(&b, 2000, checked(CACHE_WARM));
+	add(&b, 8000, event_of(EV_REQUEST_STOP));
+	add(&b, 9000, took_over(2));
+	assert_int_equal(bin(&b, BIN_IDLE), 7000);
+	add(&b, 9500, event_of(EV_REQUEST_STOP));
+	ledger_undriven(&b.ledger);
+	assert_int_equal(bin_at(&b, 12000, BIN_IDLE), 10000);
+}
+
 static void what_a_job_did_without_a_driver_is_unknown(void **state)
 {
 	struct event end = ended(PHASE_TRAIN, 1, CLASS_NONE);
@@ -528,6 +543,7 @@ int main(void)
 		cmocka_unit_test(
 			a_backoff_is_backoff_until_its_time_and_then_idle_without_a_driver),
 		cmocka_unit_test(a_driver_that_died_was_away_since_its_last_word),
+		cmocka_unit_test(a_request_is_no_word_of_a_driver),
 		cmocka_unit_test(what_a_job_did_without_a_driver_is_unknown),
 		cmocka_unit_test(steps_that_an_agent_saw_are_known),
 		cmocka_unit_test(stretches_need_no_room_that_is_not_there),

@@ -237,15 +237,26 @@ static void the_only_copies_stay_until_they_are_named(void **unused)
 	assert_false(run_has_rests(journal, "r"));
 }
 
+static void copy_and_mark(const struct ckpt_list *list, const struct ckpt_root *root)
+{
+	const struct ckpt_owner owner = { "r", "n", 1 };
+	struct err *err = NULL;
+
+	for (size_t i = 0; i < list->count; i++) {
+		checkpoint_copy(&list->items[i], root, NULL, NULL, &err);
+		assert_no_error(err);
+		checkpoint_mark(root, &list->items[i], &owner, (struct utc){ 1 }, &err);
+		assert_no_error(err);
+	}
+}
+
 /* A copy beneath checkpoint.url counts while it is what its mark says. */
 static void a_checkpoint_with_a_copy_goes(void **unused)
 {
 	AUTO(auto_free) char *saved = fs_join(work, "runs/r/train-1/checkpoints");
 	AUTO(auto_free) char *copied = fs_join(copies, "r/attempt-1");
 	const struct ckpt_root root = { .path = copied, .attempt = 1 };
-	const struct ckpt_owner owner = { "r", "n", 1 };
 	AUTO(checkpoint_list_release) struct ckpt_list list = { 0 };
-	struct err *err = NULL;
 
 	(void)unused;
 	begin_run(work, copies);
@@ -253,12 +264,7 @@ static void a_checkpoint_with_a_copy_goes(void **unused)
 	make_hf(saved, "checkpoint-10", 10);
 	make_hf(saved, "checkpoint-20", 20);
 	list = found_in(saved, "hf");
-	for (size_t i = 0; i < list.count; i++) {
-		checkpoint_copy(&list.items[i], &root, NULL, NULL, &err);
-		assert_no_error(err);
-		checkpoint_mark(&root, &list.items[i], &owner, (struct utc){ 1 }, &err);
-		assert_no_error(err);
-	}
+	copy_and_mark(&list, &root);
 	drop(copied, "checkpoint-20/optimizer.pt");
 	{
 		json_auto_t *ret = forget(&plain);
@@ -332,7 +338,6 @@ static void a_list_that_cannot_be_read_ends_it(void **unused)
 static void the_only_copies_among_objects_are_found(void **unused)
 {
 	AUTO(auto_free) char *saved = fs_join(dir, "saved");
-	const struct ckpt_owner owner = { "r", "n", 1 };
 	json_auto_t *plan = json_object();
 	json_auto_t *kept = json_array();
 	AUTO(checkpoint_list_release) struct ckpt_list list = { 0 };
@@ -347,12 +352,7 @@ static void the_only_copies_among_objects_are_found(void **unused)
 	make_hf(saved, "checkpoint-10", 10);
 	make_hf(saved, "checkpoint-20", 20);
 	list = found_in(saved, "hf");
-	for (size_t i = 0; i < list.count; i++) {
-		checkpoint_copy(&list.items[i], &root, NULL, NULL, &err);
-		assert_no_error(err);
-		checkpoint_mark(&root, &list.items[i], &owner, (struct utc){ 1 }, &err);
-		assert_no_error(err);
-	}
+	copy_and_mark(&list, &root);
 	drop(work, "runs/r/train-1/checkpoints/checkpoint-20/optimizer.pt");
 	put_text(work, "runs/r/outputs/train-1/node-0/a", "123");
 	put_text(work, "runs/r/outputs/train-1/node-1/a", "12345");

@@ -23,8 +23,9 @@ done
 			printf '%s: does not fit the sources any more\n' "$patch" >&2
 			exit 1
 		}
-		printf '\t{ "%s", "%s", "%s" },\n' "$(basename "$patch" .patch)" \
-			"$(sed -n 's/^rule: //p' "$patch")" "$(sed -n 's/^what: //p' "$patch")"
+		printf '\t{ "%s", "%s", "%s", "%s" },\n' "$(basename "$patch" .patch)" \
+			"$(sed -n 's/^rule: //p' "$patch")" "$(sed -n 's/^what: //p' "$patch")" \
+			"$(sed -n 's/^rare: //p' "$patch")"
 	done
-	printf '\t{ NULL, NULL, NULL },\n};\n\nconst struct plant *plants_all(void)\n{\n\treturn rows;\n}\n'
+	printf '\t{ NULL, NULL, NULL, NULL },\n};\n\nconst struct plant *plants_all(void)\n{\n\treturn rows;\n}\n'
 } >"$out/plants_list.c"
