@@ -72,6 +72,9 @@ static bool is_aimed(const struct fault *fault, const struct process *process, e
 		return false;
 	if (fault->kind == FAULT_SHORT)
 		return id == CALL_read || id == CALL_write || id == CALL_pread || id == CALL_pwrite;
+	/* Who asks for children now and then does so without waiting: WNOHANG. */
+	if (fault->kind == FAULT_SLOW && id == CALL_waitpid)
+		return false;
 	return fault->call == id;
 }
 
