@@ -50,7 +50,7 @@ struct checkpointer {
 	struct helper helper;
 	bool last_pass; /* the last pass was asked for */
 	struct news news;
-	struct orders orders; /* of this checkpointer alone: all are given to it, none waits for another */
+	struct orders orders; /* to this one alone: none waits for another checkpointer */
 	checkpointer_fn fn;
 	void *arg;
 };
