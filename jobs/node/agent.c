@@ -3,7 +3,6 @@
 
 #include "jobs/base/clock.h"
 #include "jobs/base/text/js.h"
-#include "jobs/node/node_flag.h"
 
 /* A call that failed costs no attempt as long as it fails no longer than this. */
 #define STEP_FAILURES 5
@@ -37,9 +36,13 @@ void agent_fail(struct agent *agent, struct err **why, const char *class)
 
 int agent_report(struct agent *agent, const char *state, struct err **err)
 {
-	if (report_write(&agent->report, state, err) < 0)
+	const struct report *report = &agent->report;
+	AUTO(auto_free) char *text = report_compose(&agent->report, state);
+
+	if (report->path && report_keep(report, text, err) < 0)
 		return -1;
-	uploader_report(&agent->uploader);
+	uploader_report(&agent->uploader, state, report->path ? NULL : text);
+	report_say(report, text);
 	return 0;
 }
 
@@ -53,5 +56,5 @@ void agent_tell_peers(struct agent *agent, int exit_status)
 	js_put(body, "node", json_integer(agent->config.node));
 	js_put(body, "exit", json_integer(exit_status));
 	js_put(body, "at", json_integer(clock_utc_now().ms));
-	node_flag_set(&agent->config, agent->store, FAILED_FILE, body);
+	uploader_flag(&agent->uploader, FAILED_FILE, body);
 }

@@ -12,7 +12,6 @@
 #include "jobs/node/checkpoints/checkpointer.h"
 #include "jobs/node/checkpoints/prefetch.h"
 #include "jobs/node/claim.h"
-#include "jobs/node/claim_renewal.h"
 #include "jobs/node/drain.h"
 #include "jobs/node/health/health.h"
 #include "jobs/node/report.h"
@@ -39,13 +38,19 @@ struct agent {
 	/* the command */
 	pid_t command; /* leads its own session and group; 0: not started */
 	int pipe_fd;   /* command's stdout and stderr; -1: not open */
-	struct watch *pipe_watch, *kill_timer, *look_timer;
+	struct watch *pipe_watch, *kill_timer, *look_timer, *late_timer;
+	/* Called after news of the uploader, once the command has started. */
+	void (*heard)(struct agent *agent);
 	bool over;      /* the command has ended and is reaped */
 	bool childless; /* no descendant of the command is left */
 	int status;     /* status from waitpid(), valid once `over` */
 	int kill_rounds;
-	bool heirs_left; /* a process that outlived the command has exited by itself */
-	bool ended_due;  /* the other nodes have yet to be told that node 0 has ended */
+	bool heirs_left;  /* a process that outlived the command has exited by itself */
+	bool ended_due;   /* the other nodes have yet to be told that node 0 has ended */
+	bool ended_asked; /* the uploader was asked to, and has not answered */
+	bool looking;     /* the command has ended, and a last look for a drain is under way */
+	bool head_ended;  /* node 0 has ended well, perhaps before our command starts */
+	bool shown;       /* the workspace has a report of the running command */
 	size_t leftovers;
 	struct mono stop_at;  /* when we began to stop the command */
 	struct mono told_at;  /* time of the first stop signal; ms 0: none yet */
@@ -54,7 +59,6 @@ struct agent {
 
 	struct watchdog watchdog;
 	struct drain drain;
-	struct claim_renewal renewal;
 	struct prefetch prefetch; /* before the command starts */
 	struct health health;     /* before the command starts */
 	struct checkpointer checkpointer;
@@ -66,8 +70,8 @@ struct agent {
 	struct err *lost;             /* why `kept` is false */
 	char *lost_class;             /* failure class of `lost`; NULL: its errno decides */
 	struct outputs outputs;       /* after the command is over */
-	struct uploader uploader;     /* only where the workspace is far */
-	struct workers workers;       /* both of them */
+	struct uploader uploader;
+	struct workers workers; /* the checkpointer and the uploader */
 
 	/* before the command starts */
 	watch_fn step;     /* in progress; NULL once the command has started */
@@ -83,7 +87,8 @@ struct agent {
 	int64_t claim_pause_ms;    /* pause before the next look at the claim */
 };
 
-/* Writes the report with this state, here and, through the uploader, in a far workspace. */
+/* Writes the report with this state. In a workspace that is a directory the uploader does, and a
+ * failure is its news (UPLOADER_REFUSED). */
 int agent_report(struct agent *agent, const char *state, struct err **err);
 
 /* Tells the other nodes that this one has failed with this exit status; the first to say so counts

@@ -25,6 +25,7 @@
 #include "jobs/node/node_flag.h"
 #include "jobs/node/setup/network.h"
 #include "jobs/node/setup/prepare.h"
+#include "jobs/node/uploader_news.h"
 
 /* Interval between two looks at the claim. In a far workspace each look costs a request, so the
  * interval grows up to the second value. */
@@ -232,7 +233,7 @@ static void step_claim(void *arg)
 	}
 	master = network_join(agent->claim.master_addr, agent->claim.master_port);
 	agent->config.restart = agent->claim.restart;
-	uploader_claimed(&agent->uploader);
+	uploader_claimed(&agent->uploader, agent->config.restart);
 	MESSAGE_SET(&agent->report.said, claimed, agent->claim.taken_ms);
 	MESSAGE_SET_TEXT(&agent->report.said, master, master);
 	/* Reported before the unpacking, which takes time: from here on the machines are held. */
@@ -269,35 +270,44 @@ static void add_evidence(struct agent *agent)
 }
 
 /* Waits until the uploader has uploaded the rest. Nobody elsewhere would learn the result without
- * it, so a dead uploader is started once more. After a signal the grace bounds the wait. */
+ * it, so a dead uploader is started once more. After a signal the grace bounds the wait; there is
+ * no bound for a directory, which takes what it is given, or hangs. */
 static void bring_rest(struct agent *agent)
 {
+	bool far = agent->config.object_workspace;
+	int64_t grace = far ? agent_config_bring_ms(&agent->config) : -1;
 	AUTO(err_freep) struct err *why = NULL;
 	struct mono now = clock_mono_now(), told = agent->told_at;
-	struct mono end = { now.ms + LAST_MS };
+	struct mono end = { far ? now.ms + LAST_MS : INT64_MAX };
 	enum uploader_end went;
 
-	if (told.ms) {
-		end.ms = told.ms + agent_config_bring_ms(&agent->config);
+	if (told.ms && far) {
+		end.ms = told.ms + grace;
 		end.ms = end.ms < now.ms + LAST_LEAST_MS ? now.ms + LAST_LEAST_MS : end.ms;
 	}
-	went = uploader_finish(&agent->uploader, &end, agent_config_bring_ms(&agent->config));
+	went = uploader_finish(&agent->uploader, &end, grace);
 	if (went == UPLOADER_DEAD && workers_start_uploader(agent, &why) == 0)
-		went = uploader_finish(&agent->uploader, &end,
-				       agent_config_bring_ms(&agent->config));
-	if (went != UPLOADER_BROUGHT)
+		went = uploader_finish(&agent->uploader, &end, grace);
+	if (went == UPLOADER_BROUGHT)
+		return;
+	if (far)
 		fprintf(stderr,
 			"stoker-node: cannot upload the end of the log, or the report, to the "
 			"workspace; both are in '%s'\n",
 			agent->config.dir);
+	else
+		uploader_replace(&agent->uploader, &agent->config, &agent->claim, agent->store);
 }
 
 /* Makes the log durable. The verdict on phase 1 rests on the graphs that it names: after a power
  * cut a report beside an empty log would say that nothing was compiled. What cannot be synced is as
  * a power cut leaves it; the report counts more. */
-static void sync_log(const struct agent *agent)
+static void sync_log(struct agent *agent)
 {
-	(void)!fsync(agent->log_fd >= 0 ? agent->log_fd : STDOUT_FILENO);
+	if (agent->config.object_workspace)
+		(void)!fsync(agent->log_fd >= 0 ? agent->log_fd : STDOUT_FILENO);
+	else
+		uploader_sync(&agent->uploader);
 }
 
 static void conclude(struct agent *agent)
@@ -332,8 +342,9 @@ static void conclude(struct agent *agent)
 		fprintf(stderr, "stoker-node: %s\n", why->message);
 	if (outlet->dropped == 0)
 		outlet_flush(outlet, agent->told_at.ms ? FLUSH_SIGNALLED_MS : FLUSH_MS);
-	if (agent->config.object_workspace)
-		bring_rest(agent);
+	bring_rest(agent);
+	if (agent->trouble)
+		fprintf(stderr, "stoker-node: %s\n", agent->trouble->message);
 	main_node_exit_wait(agent);
 }
 
@@ -353,6 +364,22 @@ static int open_log(struct agent *agent, struct err **err)
 		return 0;
 	agent->log_fd = TAKE_FD(fd);
 	return 0;
+}
+
+/* The command's output goes to stdout and to the log. In a directory the uploader writes the log,
+ * as the directory may hang; elsewhere the log lies on this machine. */
+static void relay_output(struct agent *agent)
+{
+	bool copies = agent->log_fd >= 0;
+
+	if (agent->config.object_workspace) {
+		output_relay_init(&agent->relay, STDOUT_FILENO, agent->log_fd, NULL, agent->loop);
+		return;
+	}
+	output_relay_init(&agent->relay, copies ? STDOUT_FILENO : -1, -1, &agent->uploader.orders,
+			  agent->loop);
+	auto_close(&agent->log_fd);
+	agent->log_fd = -1;
 }
 
 /* Limits core dumps for the command, which inherits the limit. A machine with hundreds of GiB of
@@ -404,8 +431,9 @@ static int set_up(struct agent *agent, struct err **err)
 		return -1;
 	(void)outlet_unblock(STDOUT_FILENO);
 	(void)outlet_unblock(STDERR_FILENO);
-	output_relay_init(&agent->relay, STDOUT_FILENO, agent->log_fd, agent->loop);
-	report_init(&agent->report, config, agent->store, &agent->relay);
+	uploader_init(&agent->uploader, agent->loop, uploader_news_heed, agent);
+	relay_output(agent);
+	report_init(&agent->report, config, &agent->relay);
 	MESSAGE_SET_TEXT(&agent->report.said, src, config->src);
 	MESSAGE_SET_TEXT(&agent->report.said, checkpoint_dir, config->checkpoint);
 	MESSAGE_SET_TEXT(&agent->report.said, output_dir, config->output);
@@ -413,7 +441,7 @@ static int set_up(struct agent *agent, struct err **err)
 	agent->begun = clock_utc_now();
 	agent->claim_deadline_ms = clock_mono_now().ms + config->claim_wait_ms;
 	agent->claim_pause_ms = CLAIM_POLL_MS;
-	if (uploader_needed(config) && patiently(workers_start_uploader, agent, err) < 0)
+	if (patiently(workers_start_uploader, agent, err) < 0)
 		return -1;
 	return patiently(report_first, agent, err);
 }
@@ -429,7 +457,6 @@ static void release(struct agent *agent)
 	workers_release(&agent->workers);
 	helper_kill(&agent->uploader.helper);
 	uploader_release(&agent->uploader);
-	claim_renewal_release(&agent->renewal);
 	watchdog_release(&agent->watchdog);
 	err_freep(&agent->trouble);
 	err_freep(&agent->lost);

@@ -6,15 +6,15 @@
  *   fetched (fetch.h), environment → check-up of the node, alone and with the others
  *   (health.h) →
  *   start the command in its own process group (command/) → report "running" → pass its
- *   output on, look at the claim, forward signals, watch for stalls (watchdog.h),
+ *   output on, forward signals, watch for stalls (watchdog.h),
  *   look after checkpoints (checkpointer.h), drain when asked (drain.h) → see that
  *   no process of the command is left → a last look at its checkpoints → upload its
  *   outputs (outputs.h) → report how it ended, exit with its status.
  *
  * Node 0 leaves last where its exit would end all nodes (main_node_exit.h).
  *
- * If the workspace is not a directory, the uploader (uploader.h) looks at it, and uploads
- * reports and the log.
+ * While the command runs the agent itself does not touch the workspace, which may hang: the
+ * uploader (uploader.h) looks at it, and writes reports and the log there.
  *
  * An early end takes the same way out: SIGTERM to the command's group, after the grace
  * SIGKILL to everything that descends from it, then the report.

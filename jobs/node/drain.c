@@ -6,7 +6,6 @@
 
 #include "jobs/node/agent.h"
 #include "jobs/node/command/command_stop.h"
-#include "jobs/node/node_flag.h"
 #include "jobs/node/subreaper.h"
 
 /* Returns the number of "USR1", "SIGUSR1", "TERM"…; 0 if there is no such signal. */
@@ -21,15 +20,6 @@ static int signal_number(const char *name)
 			return i;
 	}
 	return 0;
-}
-
-static bool is_there(struct agent *agent, const char *name)
-{
-	AUTO(auto_free) char *key = agent_config_key(&agent->config, name);
-	AUTO(err_freep) struct err *ignored = NULL;
-	struct store_object object;
-
-	return store_stat(agent->store, key, &object, &ignored) > 0;
 }
 
 const char *drain_word(const struct agent *agent)
@@ -67,25 +57,11 @@ void drain_begin(struct agent *agent)
 	loop_after(agent->loop, grace, on_too_long, agent);
 }
 
-bool drain_check(struct agent *agent)
-{
-	if (!agent->drain.at_ms) {
-		if (!is_there(agent, DRAIN_FILE))
-			return false;
-		drain_begin(agent);
-	} else if (agent->config.node > 0 &&
-		   node_flag_is_set(&agent->config, agent->store, DRAINED_FILE,
-				    agent->config.restart)) {
-		command_stop(agent, drain_word(agent));
-	}
-	return true;
-}
-
 void drain_saved(struct agent *agent)
 {
 	agent->drain.marked = true;
 	if (agent->config.nodes > 1)
-		node_flag_set(&agent->config, agent->store, DRAINED_FILE, json_object());
+		uploader_flag(&agent->uploader, DRAINED_FILE, json_object());
 	command_stop(agent, drain_word(agent));
 }
 

@@ -23,8 +23,6 @@ struct drain {
 	bool signalled, marked;
 };
 
-/* Looks for the request, at each heartbeat. True while draining. */
-bool drain_check(struct agent *agent);
 /* Called when the request was seen; more than once is fine. */
 void drain_begin(struct agent *agent);
 /* Returns why a command is stopped that has had its chance to save: STOPPED_DRAIN, or that this

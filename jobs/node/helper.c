@@ -75,29 +75,6 @@ int helper_start(struct helper *helper, const char *name, helper_fn fn, const vo
 	return 0;
 }
 
-void helper_remind(struct helper *helper)
-{
-	int failures = 0;
-
-	while (helper->pid > 0 && helper->due_count > 0) {
-		ssize_t len = write(helper->orders_fd, helper->due, helper->due_count);
-
-		if (len < 0 && !err_try_again(&failures))
-			return;
-		if (len <= 0)
-			continue;
-		helper->due_count -= (size_t)len;
-		memmove(helper->due, helper->due + len, helper->due_count);
-	}
-}
-
-void helper_order(struct helper *helper, char order)
-{
-	if (helper->due_count < HELPER_ORDERS && !memchr(helper->due, order, helper->due_count))
-		helper->due[helper->due_count++] = order;
-	helper_remind(helper);
-}
-
 void helper_kill(const struct helper *helper)
 {
 	if (helper->pid > 0)

@@ -1,9 +1,10 @@
 /*
  * Helpers: children of the agent that do what may take time, so that the agent never misses a
  * heartbeat. A helper is the same program, and knows what it is given when it is started, as one
- * value; from then on each hears the other by a pipe of its own. A helper ends with its agent, and
- * ignores signals to stop: the agent handles them and tells its helpers. A write to a reader that
- * is gone, for instance a service, is an error of that write alone.
+ * value; from then on each hears the other by a pipe of its own. A helper ends with its agent (the
+ * uploader a moment later: uploader.h), and ignores signals to stop: the agent handles them and
+ * tells its helpers. A write to a reader that is gone, for instance a service, is an error of that
+ * write alone.
  */
 #ifndef STK_NODE_HELPER_H
 #define STK_NODE_HELPER_H
@@ -15,14 +16,10 @@
 #include "jobs/node/claim.h"
 #include "jobs/node/setup/agent_config.h"
 
-#define HELPER_ORDERS 4 /* kinds of orders that a helper knows, at most */
-
 struct helper {
-	pid_t pid;               /* 0: not running */
-	int news_fd;             /* pipe from the helper; never blocks; -1: closed */
-	int orders_fd;           /* pipe to the helper; -1: closed */
-	char due[HELPER_ORDERS]; /* orders that could not be written yet, oldest first */
-	size_t due_count;
+	pid_t pid;     /* 0: not running */
+	int news_fd;   /* pipe from the helper; never blocks; -1: closed */
+	int orders_fd; /* pipe to the helper; -1: closed */
 };
 
 /* Body of a helper: runs in the child and returns its exit status. `task`: what it was given.
@@ -40,11 +37,6 @@ struct helper_task {
  * reaps it. `name`: shown by ps, 15 bytes at most. */
 int helper_start(struct helper *helper, const char *name, helper_fn fn, const void *task,
 		 size_t size, struct err **err);
-/* Sends the helper a byte of its own meaning; nothing if it is dead. An order that cannot be
- * written now is kept, once each, and goes before the next one, or with helper_remind(). */
-void helper_order(struct helper *helper, char order);
-/* Writes the orders that are kept: to be called again and again, for nothing else repeats them. */
-void helper_remind(struct helper *helper);
 /* Kills the helper at once. */
 void helper_kill(const struct helper *helper);
 void helper_close(struct helper *helper); /* closes our ends of the pipes */

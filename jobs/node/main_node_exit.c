@@ -4,10 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "jobs/base/hash.h"
 #include "jobs/base/process/cancel.h"
 #include "jobs/node/agent.h"
-#include "jobs/node/command/command_end.h"
 #include "jobs/node/command/command_stop.h"
+#include "jobs/node/node_flag.h"
 #include "jobs/store/store_json.h"
 
 #define FIRST_PAUSE_MS  250
@@ -172,7 +173,9 @@ void main_node_exit_wait(struct agent *agent)
 	if (!is_needed(agent))
 		return;
 	for (;;) {
-		command_end_tell(agent);
+		if (agent->ended_due) /* no uploader is left to do it */
+			agent->ended_due =
+				!node_flag_set(config, agent->store, ENDED_FILE, json_object());
 		read_nodes(agent, &leaving, now);
 		now = clock_mono_now();
 		if (all_gone(&leaving, now) ||

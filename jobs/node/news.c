@@ -61,6 +61,11 @@ void news_listen(struct news *news, struct helper *helper, struct loop *loop, ne
 	news->watch = loop_on_readable(loop, helper->news_fd, on_readable, news);
 }
 
+void news_read(struct news *news)
+{
+	on_readable(news);
+}
+
 void news_drain(struct news *news)
 {
 	while (news->watch)

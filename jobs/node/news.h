@@ -28,6 +28,8 @@ struct news {
 /* Starts to listen: `fn` is called from the loop. The helper must stay in place. */
 void news_listen(struct news *news, struct helper *helper, struct loop *loop, news_fn fn,
 		 void *arg);
+/* Reads once from the pipe, as the loop would when there is something: for waits outside of it. */
+void news_read(struct news *news);
 /* To be called once the helper is reaped: handles the messages that it left. */
 void news_drain(struct news *news);
 void news_release(struct news *news); /* { 0 } is fine; the helper is closed elsewhere */

@@ -49,17 +49,21 @@ static void make_reserve(const char *path)
 		(void)!posix_fallocate(fd, 0, RESERVE_BYTES);
 }
 
-void report_init(struct report *report, const struct agent_config *config, struct store *store,
+static char *reserve_of(const struct agent_config *config)
+{
+	return fs_join(config->dir, "reserve");
+}
+
+void report_init(struct report *report, const struct agent_config *config,
 		 struct output_relay *relay)
 {
 	struct node_report *said = &report->said;
 	char host[256] = "";
 	struct proc_id id;
 
-	*report = (struct report){ .config = config, .store = store, .relay = relay };
-	report->key = agent_config_node_key(config, REPORT_FILE);
+	*report = (struct report){ .config = config, .relay = relay };
 	report->path = config->object_workspace ? fs_join(config->dir, REPORT_FILE) : NULL;
-	report->reserve = fs_join(config->dir, "reserve");
+	report->reserve = reserve_of(config);
 	make_reserve(report->reserve);
 	gethostname(host, sizeof host - 1);
 	MESSAGE_SET(said, v, 1);
@@ -99,7 +103,6 @@ void report_release(struct report *report)
 	if (report->reserve)
 		unlink(report->reserve);
 	node_report_release(&report->said);
-	free(report->key);
 	free(report->path);
 	free(report->reserve);
 	*report = (struct report){ 0 };
@@ -123,13 +126,6 @@ void report_error(struct report *report, const struct err *why, const char *clas
 	MESSAGE_SET_TEXT(error, class, class ? class : class_of(why));
 }
 
-static int write_report(const struct report *report, const char *text, struct err **err)
-{
-	if (report->path)
-		return fs_write_atomic(report->path, text, strlen(text), 0600, err);
-	return store_put(report->store, report->key, text, strlen(text), err);
-}
-
 void report_resumed(struct report *report)
 {
 	const struct order *order = report->config->order;
@@ -144,24 +140,47 @@ void report_resumed(struct report *report)
 	MESSAGE_SET(&report->said.resumed, step, order->resume_step);
 }
 
-int report_write(struct report *report, const char *state, struct err **err)
+char *report_compose(struct report *report, const char *state)
 {
 	json_auto_t *body = NULL;
-	AUTO(auto_free) char *text = NULL;
-	AUTO(auto_free) char *line = NULL;
-	AUTO(err_freep) struct err *first = NULL;
 
 	MESSAGE_SET_TEXT(&report->said, state, state);
 	body = message_encode(node_report_message, &report->said);
-	text = js_line(body);
-	if (write_report(report, text, &first) < 0) {
-		/* The error may be a lack of space; a second try harms nothing. */
-		unlink(report->reserve);
-		if (write_report(report, text, err) < 0)
-			return err_wrap(err, "cannot write the report");
-	}
-	line = mem_format(AGENT_LINE "%s:: %s", report->config->nonce, text);
+	return js_line(body);
+}
+
+int report_keep(const struct report *report, const char *text, struct err **err)
+{
+	AUTO(err_freep) struct err *first = NULL;
+
+	/* The error may be a lack of space; a second try harms nothing. */
+	if (fs_write_atomic(report->path, text, strlen(text), 0600, &first) == 0)
+		return 0;
+	unlink(report->reserve);
+	if (fs_write_atomic(report->path, text, strlen(text), 0600, err) < 0)
+		return err_wrap(err, "cannot write the report");
+	return 0;
+}
+
+void report_say(const struct report *report, const char *text)
+{
+	AUTO(auto_free) char *line = mem_format(AGENT_LINE "%s:: %s", report->config->nonce, text);
+
 	output_relay_say(report->relay, line);
+}
+
+int report_put(const struct agent_config *config, struct store *store, const char *text,
+	       struct err **err)
+{
+	AUTO(auto_free) char *key = agent_config_node_key(config, REPORT_FILE);
+	AUTO(auto_free) char *reserve = reserve_of(config);
+	AUTO(err_freep) struct err *first = NULL;
+
+	if (store_put(store, key, text, strlen(text), &first) == 0)
+		return 0;
+	unlink(reserve);
+	if (store_put(store, key, text, strlen(text), err) < 0)
+		return err_wrap(err, "cannot write the report");
 	return 0;
 }
 

@@ -1,7 +1,8 @@
 /*
  * The agent's report: report.json, on which verdicts rest, and the same as a line on stdout for
- * readers of the log. The durable one always comes first: the object if the workspace is a
- * directory, else a file in the node's folder, which the uploader uploads.
+ * readers of the log. The durable one always comes first: the uploader writes the object
+ * (report_put) before that line if the workspace is a directory, else a file in the node's folder
+ * is written (report_keep), which the uploader uploads (report_bring).
  */
 #ifndef STK_NODE_REPORT_H
 #define STK_NODE_REPORT_H
@@ -16,17 +17,15 @@
 
 struct report {
 	struct node_report said; /* callers set members here */
-	char *key;
-	char *path;    /* report file in the node's folder; NULL: the object is written */
-	char *reserve; /* file that gives up its space when the disk is full */
+	char *path;              /* report file in the node's folder; NULL: the object is written */
+	char *reserve;           /* file that gives up its space when the disk is full */
 	const struct agent_config *config;
-	struct store *store;
 	struct output_relay *relay;
 };
 
-/* Fills in the agent's identity; nothing is written yet but the reserve. Task, store and relay stay
+/* Fills in the agent's identity; nothing is written yet but the reserve. Task and relay stay
  * the caller's and must outlive the report. */
-void report_init(struct report *report, const struct agent_config *config, struct store *store,
+void report_init(struct report *report, const struct agent_config *config,
 		 struct output_relay *relay);
 void report_release(struct report *report);
 
@@ -42,8 +41,16 @@ void report_error(struct report *report, const struct err *why, const char *clas
 /* For a start that is not the first: sets its number, and the checkpoint that it goes on from. */
 void report_resumed(struct report *report);
 
-/* Writes the report with this state (REPORT_*). */
-int report_write(struct report *report, const char *state, struct err **err);
+/* Returns the report with this state (REPORT_*) as text. The caller frees it. */
+char *report_compose(struct report *report, const char *state);
+/* Writes it to the report's file. */
+int report_keep(const struct report *report, const char *text, struct err **err);
+/* Writes it to stdout, as a line. */
+void report_say(const struct report *report, const char *text);
+
+/* Writes the text as the report of this node. */
+int report_put(const struct agent_config *config, struct store *store, const char *text,
+	       struct err **err);
 
 /* Uploads the file, as it is now. Returns 0, -1 with an error, or 1 if another job of the same
  * attempt, which the service has started as well, has the claim and reports. */

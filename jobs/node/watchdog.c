@@ -1,41 +1,23 @@
 /* Signs of life of an attempt, and what follows when there are none: see watchdog.h. */
 #include "jobs/node/watchdog.h"
 
-#include <dirent.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "jobs/base/fs/fs.h"
 #include "jobs/base/text/regex.h"
 #include "jobs/node/agent.h"
 #include "jobs/node/command/command_stop.h"
 
-#define BEAT_MS 1000
-/* Number of nodes up to which progress is exchanged every two beats and a half; more nodes
- * do so more slowly. */
-#define PEERS_FAST 16
-/* Longest look at a cache; if it takes longer, the result is not known. */
-#define CACHE_SCAN_MS 250
-#define CACHE_DEPTH   6
+#define BEAT_MS  1000
+#define STUCK_MS 5000  /* a directory that took no order for so long hangs */
+#define SUM_MS   20000 /* longest wait for a sum of the cache */
 
 struct watchdog_peer {
 	bool stepped;
 	int64_t step, bytes, compiles;
 };
-
-static int64_t exchange_ms(const struct agent *agent)
-{
-	int64_t ms = agent->config.heartbeat_ms * 5 / 2;
-	int nodes = agent->config.nodes;
-
-	if (agent->config.object_workspace && ms < UPLOADER_EXCHANGE_MS)
-		ms = UPLOADER_EXCHANGE_MS;
-	return nodes > PEERS_FAST ? ms * nodes / PEERS_FAST : ms;
-}
 
 int watchdog_init(struct agent *agent, struct err **err)
 {
@@ -59,7 +41,7 @@ int watchdog_init(struct agent *agent, struct err **err)
 		regex_freep(&watchdog->listen.step);
 	/* Progress of other nodes comes late by so much. */
 	if (agent->config.nodes > 1)
-		limit += 2 * exchange_ms(agent);
+		limit += 2 * agent_config_exchange_ms(&agent->config);
 	watchdog->listen.stall = &watchdog->stall;
 	watchdog->listen.meter = watchdog->meter = step_rate_meter_new();
 	watchdog->paced = -1;
@@ -94,8 +76,14 @@ void watchdog_report(struct agent *agent)
 	MESSAGE_SET_JSON(said, pace, step_rate_meter_json(agent->watchdog.meter));
 }
 
-/* Publishes when the steps came, for observers of the run. If a power cut loses it, it is published
- * again, or in the report. */
+/* True if the workspace is a directory that hangs. */
+static bool is_stuck(const struct agent *agent)
+{
+	return !agent->config.object_workspace &&
+	       orders_wait_ms(&agent->uploader.orders) > STUCK_MS;
+}
+
+/* Publishes when the steps came, for observers of the run. */
 static void publish_step_rate(struct agent *agent)
 {
 	struct watchdog *watchdog = &agent->watchdog;
@@ -105,29 +93,32 @@ static void publish_step_rate(struct agent *agent)
 	AUTO(auto_free) char *text = NULL;
 	json_auto_t *json = NULL;
 
-	if (!listen->stepped || listen->last_step == watchdog->paced)
+	/* It is old by the time a workspace that hangs takes it. */
+	if (!listen->stepped || listen->last_step == watchdog->paced || is_stuck(agent))
 		return;
 	json = step_rate_meter_json(watchdog->meter);
 	text = js_line(json);
 	path = fs_join(agent->config.dir, PACE_FILE);
-	if (fs_write_passing(path, text, strlen(text), 0600, &ignored) == 0)
-		watchdog->paced = listen->last_step;
+	if (!agent->config.object_workspace)
+		uploader_pace(&agent->uploader, text);
+	else if (fs_write_passing(path, text, strlen(text), 0600, &ignored) < 0)
+		return;
+	watchdog->paced = listen->last_step;
 }
 
 /* ---- several nodes ---- */
 
-static void tell_progress(struct agent *agent)
+static void tell_progress(struct agent *agent, struct mono now)
 {
 	struct watchdog *watchdog = &agent->watchdog;
 	const struct output_scan *listen = &watchdog->listen;
-	AUTO(auto_free) char *key = agent_config_node_key(&agent->config, PROGRESS_FILE);
-	AUTO(auto_free) char *path = fs_join(agent->config.dir, PROGRESS_FILE);
-	AUTO(err_freep) struct err *ignored = NULL;
 	AUTO(auto_free) char *text = NULL;
 	json_auto_t *body = NULL;
 
-	if (listen->bytes == watchdog->told)
+	if (agent->config.node == 0 || listen->bytes == watchdog->told || is_stuck(agent) ||
+	    now.ms - watchdog->told_at.ms < agent_config_exchange_ms(&agent->config))
 		return;
+	watchdog->told_at = now;
 	body = json_object();
 	js_put(body, "v", json_integer(1));
 	if (listen->stepped)
@@ -135,39 +126,23 @@ static void tell_progress(struct agent *agent)
 	js_put(body, "bytes", json_integer((json_int_t)listen->bytes));
 	js_put(body, "compile", json_integer((json_int_t)listen->compiles));
 	text = js_line(body);
-	/* In a far workspace the uploader publishes it. */
-	if (agent->config.object_workspace
-		    ? fs_write_atomic(path, text, strlen(text), 0600, &ignored) == 0
-		    : store_put(agent->store, key, text, strlen(text), &ignored) == 0)
-		watchdog->told = listen->bytes;
+	uploader_progress(&agent->uploader, text);
+	watchdog->told = listen->bytes;
 }
 
-/* Reads what a node has published last. Returns false if there is nothing yet, or it
- * cannot be read now. */
-static bool read_peer(const struct agent *agent, int node, struct sb *text, struct err **err)
+void watchdog_hear(struct agent *agent, int node, const char *text)
 {
-	AUTO(auto_free)
-	char *key = mem_format("%snode-%d/" PROGRESS_FILE, agent->config.prefix, node);
-	AUTO(auto_free) char *name = mem_format(UPLOADER_PEER_FILE, node);
-	AUTO(auto_free) char *path = fs_join(agent->config.dir, name);
-
-	if (agent->config.object_workspace)
-		return fs_read(path, REPORT_MAX, text, err) == 0;
-	return store_get(agent->store, key, REPORT_MAX, text, NULL, err) > 0;
-}
-
-static void hear_peer(struct agent *agent, int node, struct mono now)
-{
-	AUTO(sb_release) struct sb text = SB_INIT_MAX(REPORT_MAX);
 	AUTO(err_freep) struct err *ignored = NULL;
-	struct watchdog_peer *peer = &agent->watchdog.peers[node];
 	struct stall *stall = &agent->watchdog.stall;
+	struct mono now = clock_mono_now();
+	struct watchdog_peer *peer;
 	json_auto_t *body = NULL;
 	int64_t step, bytes, compiles;
 
-	if (!read_peer(agent, node, &text, &ignored) ||
-	    js_parse(text.text, text.len, PROGRESS_FILE, &body, &ignored) < 0)
+	if (!agent->watchdog.peers || node < 1 || node >= agent->config.nodes || !text ||
+	    js_parse(text, strlen(text), PROGRESS_FILE, &body, &ignored) < 0)
 		return;
+	peer = &agent->watchdog.peers[node];
 	step = js_int(body, "step", -1);
 	bytes = js_int(body, "bytes", 0);
 	compiles = js_int(body, "compile", 0);
@@ -180,69 +155,33 @@ static void hear_peer(struct agent *agent, int node, struct mono now)
 	*peer = (struct watchdog_peer){ step >= 0, step, bytes, compiles };
 }
 
-static void exchange(struct agent *agent, struct mono now)
-{
-	struct watchdog *watchdog = &agent->watchdog;
-
-	if (agent->config.nodes == 1 || now.ms - watchdog->peers_at.ms < exchange_ms(agent))
-		return;
-	watchdog->peers_at = now;
-	if (agent->config.node > 0) {
-		tell_progress(agent);
-		return;
-	}
-	for (int i = 1; i < agent->config.nodes; i++)
-		hear_peer(agent, i, now);
-}
-
 /* ---- the compile cache ---- */
 
-/* Adds up names, sizes and times beneath a folder, without our own locks and claims. Returns false
- * if it took too long. */
-static bool sum_folder(int fd, int depth, int64_t deadline_ms, uint64_t *sum)
+/* Has the cache added up: at the first call for this silence as it is half way, at the second as it
+ * is at the end. Returns false if there is none on this machine. */
+static bool ask_sum(struct agent *agent)
 {
-	DIR *folder = fdopendir(fd);
-	struct dirent *entry;
-	bool whole = true;
-
-	if (!folder) {
-		close(fd);
-		return true;
-	}
-	while (whole && (entry = readdir(folder))) {
-		struct stat st;
-		int inner;
-
-		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 ||
-		    (depth == CACHE_DEPTH && strcmp(entry->d_name, LOCK_FOLDER) == 0) ||
-		    fstatat(dirfd(folder), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-			continue;
-		*sum += (uint64_t)st.st_size * 31 + (uint64_t)st.st_mtim.tv_sec * 7 +
-			(uint64_t)st.st_mtim.tv_nsec + 1;
-		if (!S_ISDIR(st.st_mode) || depth == 0)
-			continue;
-		whole = clock_mono_now().ms < deadline_ms;
-		inner = openat(dirfd(folder), entry->d_name,
-			       O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-		if (inner >= 0)
-			whole = sum_folder(inner, depth - 1, deadline_ms, sum) && whole;
-	}
-	closedir(folder);
-	return whole;
-}
-
-/* Returns 0 if the sum is not known. */
-static uint64_t checksum_cache(const struct agent *agent)
-{
+	struct watchdog *watchdog = &agent->watchdog;
 	const struct order_compile *compile = &agent->config.order->compile;
 	AUTO(auto_free) char *folder = agent_config_cache(&agent->config);
 	const char *cache = folder ? folder : compile->cache;
-	int fd = cache && cache[0] == '/' ? open(cache, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
-	uint64_t sum = 1;
 
-	if (fd < 0 || !sum_folder(fd, CACHE_DEPTH, clock_mono_now().ms + CACHE_SCAN_MS, &sum))
-		return 0;
-	return sum;
+	if (!cache || cache[0] != '/')
+		return false;
+	uploader_sum(&agent->uploader, cache, 2 * watchdog->cache_for.ms + watchdog->asked);
+	watchdog->asked++;
+	watchdog->asked_at = clock_mono_now();
+	return true;
+}
+
+void watchdog_sum(struct agent *agent, int64_t what, int64_t sum)
+{
+	struct watchdog *watchdog = &agent->watchdog;
+
+	if (what / 2 != watchdog->cache_for.ms)
+		return;
+	watchdog->sums[what % 2] = sum;
+	watchdog->heard[what % 2] = true;
 }
 
 /* Looks at the cache half way through a silence, to compare at its end; it decides only then. */
@@ -255,16 +194,28 @@ static void note_cache(struct agent *agent, struct mono now)
 	    now.ms - stall->last.ms < stall_limit(stall) / 2)
 		return;
 	watchdog->cache_for = stall->last;
-	watchdog->cache_sum = checksum_cache(agent);
+	watchdog->asked = 0;
+	watchdog->heard[0] = watchdog->heard[1] = false;
+	(void)!ask_sum(agent);
 }
 
-static bool cache_has_grown(struct agent *agent)
+/* Whether the cache has grown since. */
+enum growth { GROWTH_UNKNOWN, GROWTH_NONE, GROWTH_SEEN };
+
+static enum growth look_for_growth(struct agent *agent, struct mono now)
 {
 	struct watchdog *watchdog = &agent->watchdog;
-	uint64_t before =
-		watchdog->cache_for.ms == watchdog->stall.last.ms ? watchdog->cache_sum : 0;
 
-	return before != 0 && checksum_cache(agent) != before;
+	if (watchdog->cache_for.ms != watchdog->stall.last.ms || watchdog->asked == 0)
+		return GROWTH_NONE;
+	if (watchdog->asked == 1)
+		(void)!ask_sum(agent);
+	if (!watchdog->heard[1] && now.ms - watchdog->asked_at.ms < SUM_MS)
+		return GROWTH_UNKNOWN;
+	return watchdog->heard[0] && watchdog->heard[1] && watchdog->sums[0] != 0 &&
+			       watchdog->sums[0] != watchdog->sums[1]
+		       ? GROWTH_SEEN
+		       : GROWTH_NONE;
 }
 
 /* ---- judging ---- */
@@ -334,35 +285,44 @@ static void stop_over_time(struct agent *agent)
 	command_stop(agent, STOPPED_TIMEOUT);
 }
 
+static void judge(struct agent *agent, struct mono now)
+{
+	struct watchdog *watchdog = &agent->watchdog;
+	struct stall_silence verdict;
+	enum growth growth;
+
+	note_cache(agent, now);
+	if (stall_check(&watchdog->stall, now, &verdict) && !agent->drain.at_ms) {
+		growth = look_for_growth(agent, now);
+		if (growth == GROWTH_SEEN)
+			stall_cache(&watchdog->stall, now);
+		if (growth == GROWTH_NONE)
+			stop_stalled(agent, &verdict);
+	}
+	if (!agent->stopped)
+		tell_silence(agent, now);
+}
+
 static void on_beat(void *arg)
 {
 	struct agent *agent = arg;
 	struct watchdog *watchdog = &agent->watchdog;
 	struct mono now = clock_mono_now();
-	struct stall_silence verdict;
 	int64_t beat = agent->config.heartbeat_ms;
 	bool judges = agent->config.node == 0 || watchdog->alone;
 
 	if (agent->state || agent->over || agent->stopped)
 		return;
 	publish_step_rate(agent);
-	exchange(agent, now);
+	tell_progress(agent, now);
 	forgive_sleep(watchdog, now);
 	if (judges && is_over_time(agent, now)) {
 		stop_over_time(agent);
 		return;
 	}
-	if (judges) {
-		note_cache(agent, now);
-		if (stall_check(&watchdog->stall, now, &verdict) && !agent->drain.at_ms) {
-			if (cache_has_grown(agent))
-				stall_cache(&watchdog->stall, now);
-			else
-				stop_stalled(agent, &verdict);
-		}
-	}
-	if (judges && !agent->stopped)
-		tell_silence(agent, now);
+	/* While the workspace hangs, no sign of life can be seen: time in which nobody looks. */
+	if (judges && !is_stuck(agent))
+		judge(agent, now);
 	loop_after(agent->loop, beat < BEAT_MS ? beat : BEAT_MS, on_beat, agent);
 }
 
@@ -372,6 +332,8 @@ void watchdog_start(struct agent *agent)
 
 	agent->watchdog.begun = agent->watchdog.checked = clock_mono_now();
 	stall_init(stall, stall->mode, stall->fixed_ms, stall->reports_steps, clock_mono_now());
+	if (agent->head_ended)
+		watchdog_alone(agent);
 	loop_after(agent->loop, 0, on_beat, agent);
 }
 

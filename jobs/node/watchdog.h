@@ -24,12 +24,15 @@ struct watchdog {
 	struct mono begun;           /* start of the command, later by all time without looks */
 	struct mono checked;         /* last look */
 	struct watchdog_peer *peers; /* node 0: last progress of each, by rank */
-	struct mono peers_at;        /* last exchange */
-	uint64_t told;               /* other nodes: bytes of output when last published */
+	struct mono told_at;         /* other nodes: last time they published theirs */
+	uint64_t told;               /* other nodes: bytes of output then */
 	bool alone;                  /* other nodes: node 0 has ended well */
-	/* Look at the compile cache, taken when this silence was half over. */
-	struct mono cache_for; /* .last of the silence it belongs to */
-	uint64_t cache_sum;
+	/* Looks at the compile cache, when this silence was half over and at its end. */
+	struct mono cache_for; /* .last of the silence they belong to */
+	int asked;             /* how many are ordered */
+	struct mono asked_at;  /* when the last one was */
+	bool heard[2];         /* which of them are answered */
+	int64_t sums[2];
 	struct mono told_for; /* .last of the silence in the report; ms 0: none */
 	int64_t told_limit;   /* limit in the report */
 };
@@ -40,6 +43,10 @@ int watchdog_init(struct agent *agent, struct err **err);
 void watchdog_start(struct agent *agent);
 /* Called on a node other than 0 when node 0 has ended well. A repeated call changes nothing. */
 void watchdog_alone(struct agent *agent);
+/* Node 0 hears the progress of another. */
+void watchdog_hear(struct agent *agent, int node, const char *text);
+/* The compile cache is added up, as was ordered with uploader_sum(). */
+void watchdog_sum(struct agent *agent, int64_t what, int64_t sum);
 /* Takes output of the command. */
 void watchdog_pass(struct agent *agent, const char *bytes, size_t len);
 /* Puts the steps seen into the report. */

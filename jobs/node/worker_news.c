@@ -1,4 +1,4 @@
-/* What the agent does about its workers' news: see worker_news.h. */
+/* What the agent does about the checkpointer's news: see worker_news.h. */
 #include "jobs/node/worker_news.h"
 
 #include <stdlib.h>
@@ -7,8 +7,6 @@
 #include "jobs/node/agent.h"
 #include "jobs/node/checkpoints/last_pass.h"
 #include "jobs/node/command/command_stop.h"
-
-/* ---- the checkpointer ---- */
 
 /* Returns the member "checkpoint" of the report, set if absent. */
 static struct node_report_checkpoint *checkpoint_of(struct agent *agent)
@@ -144,31 +142,4 @@ void worker_news_of_checkpointer(void *arg, enum checkpointer_news kind, const j
 		break;
 	}
 	last_pass_extend(agent);
-}
-
-/* ---- the uploader ---- */
-
-void worker_news_of_uploader(void *arg, enum uploader_news news)
-{
-	struct agent *agent = arg;
-
-	switch (news) {
-	case UPLOADER_SUPERSEDED:
-		command_stop(agent, STOPPED_SUPERSEDED);
-		break;
-	case UPLOADER_DRAIN:
-		drain_begin(agent);
-		break;
-	case UPLOADER_DRAINED:
-		if (agent->config.node > 0 && agent->drain.at_ms)
-			command_stop(agent, drain_word(agent));
-		break;
-	case UPLOADER_PEER_FAILED:
-		if (!agent->drain.at_ms)
-			command_stop(agent, STOPPED_PEER);
-		break;
-	case UPLOADER_HEAD_ENDED:
-		watchdog_alone(agent);
-		break;
-	}
 }

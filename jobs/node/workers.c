@@ -134,21 +134,17 @@ void workers_keep(struct agent *agent)
 
 int workers_start_uploader(struct agent *agent, struct err **err)
 {
-	uploader_release(&agent->uploader);
-	return uploader_start(&agent->uploader, &agent->config, &agent->claim, agent->loop,
-			      worker_news_of_uploader, agent, err);
+	return uploader_start(&agent->uploader, &agent->config, &agent->claim, err);
 }
 
 void workers_keep_uploader(struct agent *agent)
 {
 	AUTO(err_freep) struct err *ignored = NULL;
 
-	if (agent->uploader.helper.pid > 0 || !uploader_needed(&agent->config) ||
-	    !is_to_start(agent, WORKER_UPLOADER))
+	if (agent->uploader.helper.pid > 0 || !is_to_start(agent, WORKER_UPLOADER))
 		return;
 	if (workers_start_uploader(agent, &ignored) < 0)
 		note_death(agent, WORKER_UPLOADER, -1);
-	uploader_claimed(&agent->uploader);
 }
 
 void workers_died(struct agent *agent, enum worker_kind kind, int status)
@@ -158,12 +154,6 @@ void workers_died(struct agent *agent, enum worker_kind kind, int status)
 		checkpointer_gone(&agent->checkpointer);
 	else
 		uploader_gone(&agent->uploader);
-}
-
-void workers_remind(struct agent *agent)
-{
-	helper_remind(&agent->checkpointer.helper);
-	helper_remind(&agent->uploader.helper);
 }
 
 void workers_release(struct workers *workers)

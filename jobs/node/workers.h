@@ -41,7 +41,7 @@ struct workers {
 
 /* Starts the checkpointer if it is needed and not running. */
 void workers_keep(struct agent *agent);
-/* Same for the uploader, which looks at a far workspace and renews claims there. */
+/* Same for the uploader, which has the workspace in its hands. */
 void workers_keep_uploader(struct agent *agent);
 /* Starts the uploader now, whatever became of the one before. */
 int workers_start_uploader(struct agent *agent, struct err **err);
@@ -50,8 +50,6 @@ void workers_died(struct agent *agent, enum worker_kind kind, int status);
 /* Tells the other nodes, and the driver, of a worker that stays dead, if that is still to be
  * done. */
 void workers_tell_lost(struct agent *agent);
-/* Repeats the orders that could not be written to the workers. */
-void workers_remind(struct agent *agent);
 void workers_release(struct workers *workers);
 
 #endif

@@ -4,8 +4,8 @@
  *
  * Time in a single call counts here; only time in which the agent was suspended does not. A claim
  * is superseded when the claim of its phase, as it lies in the workspace, names another attempt.
- * The agent of a folder looks at it by calls of its own: one that is refused, or has not returned,
- * says nothing about the claim.
+ * The uploader looks at it. A look that is refused, or in a folder has not returned, says nothing
+ * about the claim.
  *
  * A part of C5 is here, too: a command that was asked to end is killed after limits.grace.
  */
@@ -88,6 +88,16 @@ static int64_t holder_of(enum truth_phase phase)
 	return js_int(claim, "attempt", 0);
 }
 
+/* The folder has not answered the uploader. */
+static bool is_blind(const struct process *agent)
+{
+	for (const struct process *p = processes; p && !playing->setting.far_workspace; p = p->next)
+		if (p->state == PROCESS_ALIVE && process_parent(p) == agent &&
+		    strcmp(p->name, "stoker-upload") == 0)
+			return !time_counts(p);
+	return false;
+}
+
 static void check_claim(struct command_seen *command)
 {
 	int64_t holder = holder_of(command->what->phase);
@@ -96,7 +106,7 @@ static void check_claim(struct command_seen *command)
 		command->superseded.who = NULL;
 		return;
 	}
-	if (!command->superseded.who)
+	if (!command->superseded.who || is_blind(command->agent))
 		stretch_begin(&command->superseded, command->agent);
 	if (stretch_ns(&command->superseded) >
 	    figure_ns(playing->setting.far_workspace ? C12_CLAIM_FAR : C12_CLAIM))
@@ -163,7 +173,7 @@ static void on_second(const struct story *story)
 	}
 }
 
-/* The agent looks at the claim, or its uploader does. */
+/* The uploader looks at the claim, and so does the agent before the command starts. */
 static void on_refusal(const struct refusal *refusal)
 {
 	for (size_t i = 0; i < command_count; i++)

@@ -20,6 +20,7 @@ static struct compile {
 	const struct truth_command *command;
 	int64_t ran_ns;    /* that counts */
 	int64_t asleep_ns; /* its agent, up to now */
+	uint64_t calls;    /* of its agent, up to now */
 } compiles[COMMANDS_MAX];
 static size_t compile_count;
 
@@ -59,12 +60,15 @@ static void on_second(const struct story *story)
 		compile = compile_of(c);
 		if (!compile)
 			return;
-		if (!process_runs(agent)) {
-			compile->asleep_ns += WORLD_S;
-			continue;
+		if (agent->calls != compile->calls) { /* it was awake, if only for a moment */
+			compile->ran_ns = ran_ns(compile);
+			compile->asleep_ns = 0;
 		}
-		compile->ran_ns = ran_ns(compile) + WORLD_S;
-		compile->asleep_ns = 0;
+		compile->calls = agent->calls;
+		if (process_runs(agent))
+			compile->ran_ns += WORLD_S;
+		else
+			compile->asleep_ns += WORLD_S;
 	}
 }
 

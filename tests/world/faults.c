@@ -12,6 +12,7 @@
 #include "tests/world/clocks_seen.h"
 #include "tests/world/clocks_time.h"
 #include "tests/world/cloud.h"
+#include "tests/world/hangs.h"
 #include "tests/world/kernel.h"
 #include "tests/world/losses.h"
 #include "tests/world/play.h"
@@ -23,25 +24,16 @@ struct fault faults[FAULTS_MAX];
 int fault_count;
 
 const char *const fault_names[FAULT_KINDS] = {
-	[FAULT_CALL] = "call",
-	[FAULT_SLOW] = "slow",
-	[FAULT_SHORT] = "short",
-	[FAULT_PLACE] = "place",
-	[FAULT_KILL] = "kill",
-	[FAULT_PAUSE] = "pause",
-	[FAULT_SUSPEND] = "suspend",
-	[FAULT_REBOOT] = "reboot",
-	[FAULT_POWER] = "power",
-	[FAULT_CLOCK] = "clock",
-	[FAULT_OUTAGE] = "outage",
-	[FAULT_DISK_FULL] = "disk-full",
-	[FAULT_TAKE_MACHINE] = "take-machine",
-	[FAULT_TAKE_DOWN] = "take-down",
-	[FAULT_STOP] = "stop",
-	[FAULT_SIGNAL] = "signal",
-	[FAULT_SUPERSEDE] = "supersede",
-	[FAULT_RIVAL] = "rival",
-	[FAULT_BUSY] = "busy",
+	[FAULT_CALL] = "call",           [FAULT_SLOW] = "slow",
+	[FAULT_SHORT] = "short",         [FAULT_HANG] = "hang",
+	[FAULT_PLACE] = "place",         [FAULT_KILL] = "kill",
+	[FAULT_PAUSE] = "pause",         [FAULT_SUSPEND] = "suspend",
+	[FAULT_REBOOT] = "reboot",       [FAULT_POWER] = "power",
+	[FAULT_CLOCK] = "clock",         [FAULT_OUTAGE] = "outage",
+	[FAULT_DISK_FULL] = "disk-full", [FAULT_TAKE_MACHINE] = "take-machine",
+	[FAULT_TAKE_DOWN] = "take-down", [FAULT_STOP] = "stop",
+	[FAULT_SIGNAL] = "signal",       [FAULT_SUPERSEDE] = "supersede",
+	[FAULT_RIVAL] = "rival",         [FAULT_BUSY] = "busy",
 	[FAULT_LOSS] = "loss",
 };
 
@@ -67,6 +59,8 @@ enum target fault_target_of(const struct process *process)
 static bool is_aimed(const struct fault *fault, const struct process *process, enum call_id id,
 		     const char *path)
 {
+	if (fault->kind == FAULT_HANG)
+		return hangs_for(process, id, path);
 	if (fault->target != TARGET_ANY && fault->target != fault_target_of(process))
 		return false;
 	if (fault->kind == FAULT_PLACE)
@@ -78,6 +72,9 @@ static bool is_aimed(const struct fault *fault, const struct process *process, e
 		return false;
 	if (fault->kind == FAULT_SHORT)
 		return id == CALL_read || id == CALL_write || id == CALL_pread || id == CALL_pwrite;
+	/* Who asks for children now and then does so without waiting: WNOHANG. */
+	if (fault->kind == FAULT_SLOW && id == CALL_waitpid)
+		return false;
 	return fault->call == id;
 }
 
@@ -101,6 +98,11 @@ static void strike(struct fault *fault, struct process *process, struct call *ca
 	case FAULT_SLOW:
 		time_call_hangs(process);
 		world_spend(fault->span_ns);
+		time_call_returns(process);
+		break;
+	case FAULT_HANG:
+		time_call_hangs(process);
+		world_spend(fault->until_ns - now_ns);
 		time_call_returns(process);
 		break;
 	case FAULT_SHORT:
@@ -357,9 +359,10 @@ static void happen(void *arg)
 static void begin(struct fault *fault)
 {
 	int64_t calm_ns = playing->calm_from_ns;
-	int64_t lasts = fault->kind > FAULT_IN_CALLS && fault->mode != MODE_CALM ? fault->span_ns
-			: fault->mode == MODE_MINUTE                             ? 60 * WORLD_S
-										 : calm_ns;
+	bool spans = fault->kind == FAULT_HANG || fault->kind > FAULT_IN_CALLS;
+	int64_t lasts = spans && fault->mode != MODE_CALM ? fault->span_ns
+			: fault->mode == MODE_MINUTE      ? 60 * WORLD_S
+							  : calm_ns;
 
 	fault->from_ns = fault->at_event > 0 ? now_ns + fault->at_ns : fault->at_ns;
 	if (fault->from_ns >= calm_ns)

@@ -30,6 +30,7 @@ enum fault_kind {
 	FAULT_CALL,  /* a call fails: once, three times in a row, for a minute, until calm */
 	FAULT_SLOW,  /* a call takes seconds or minutes */
 	FAULT_SHORT, /* reads and writes are short */
+	FAULT_HANG,  /* a folder does not answer for a while: hangs.h */
 	FAULT_PLACE, /* a place refuses whatever is asked of it, or only what changes it */
 	FAULT_IN_CALLS = FAULT_PLACE, /* up to here */
 	FAULT_KILL,         /* SIGKILL of one process; of mode calm: again after each span */

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "tests/world/faults.h"
+#include "tests/world/hangs.h"
 #include "tests/world/kernel.h"
 #include "tests/world/play.h"
 
@@ -239,4 +240,5 @@ void faults_draw(void)
 				draw_stop_in(&faults[fault_count - 1]);
 		}
 	}
+	hangs_draw();
 }

@@ -7,7 +7,7 @@
 
 #include "jobs/base/mem.h"
 #include "tests/world/cloud.h"
-#include "tests/world/kernel.h"
+#include "tests/world/kernel_internal.h"
 #include "tests/world/play.h"
 #include "tests/world/truth.h"
 
@@ -70,10 +70,16 @@ static void add(struct launch found)
 	launches = launch;
 }
 
+static bool has_agents_name(const struct process *process)
+{
+	return process && process->argv && process->argv[0] && process->argv[1] &&
+	       process->argv[2] && strcmp(process->name, "stoker-node") == 0;
+}
+
+/* Its helpers have names of their own, but for the moment in which they are born. */
 static bool is_agent(const struct process *process)
 {
-	return process->argv && process->argv[0] && process->argv[1] && process->argv[2] &&
-	       strcmp(process->name, "stoker-node") == 0; /* its helpers have names of their own */
+	return has_agents_name(process) && !has_agents_name(process_parent(process));
 }
 
 /* Starts of the engine local: an agent of node 0 whose order lies in a folder. */

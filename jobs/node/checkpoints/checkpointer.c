@@ -2,7 +2,6 @@
 #include "jobs/node/checkpoints/checkpointer.h"
 
 #include <string.h>
-#include <unistd.h>
 
 static const char *const kinds[] = {
 	[CHECKPOINTER_SAVING] = "saving",   [CHECKPOINTER_SAVED] = "saved",
@@ -51,21 +50,27 @@ int checkpointer_start(struct checkpointer *checkpointer, const struct agent_con
 			 err) < 0)
 		return -1;
 	news_listen(&checkpointer->news, &checkpointer->helper, loop, on_news, checkpointer);
+	orders_init(&checkpointer->orders, loop);
+	orders_begin(&checkpointer->orders, &checkpointer->helper);
 	return 0;
 }
 
 void checkpointer_drain(struct checkpointer *checkpointer)
 {
 	if (checkpointer->helper.pid > 0 && !checkpointer->last_pass)
-		helper_order(&checkpointer->helper, CHECKPOINTER_ORDER_DRAIN);
+		orders_give(&checkpointer->orders, orders_new(CHECKPOINTER_ORDER_DRAIN));
 }
 
 void checkpointer_finish(struct checkpointer *checkpointer, bool cut)
 {
+	json_t *order;
+
 	if (checkpointer->helper.pid == 0 || checkpointer->last_pass)
 		return;
+	order = orders_new(CHECKPOINTER_ORDER_LAST);
+	js_put(order, "cut", json_boolean(cut));
+	orders_give(&checkpointer->orders, order);
 	checkpointer->last_pass = true;
-	helper_order(&checkpointer->helper, cut ? CHECKPOINTER_ORDER_CUT : CHECKPOINTER_ORDER_LAST);
 }
 
 void checkpointer_kill(struct checkpointer *checkpointer)
@@ -76,6 +81,7 @@ void checkpointer_kill(struct checkpointer *checkpointer)
 void checkpointer_gone(struct checkpointer *checkpointer)
 {
 	checkpointer->helper.pid = 0;
+	orders_end(&checkpointer->orders);
 	news_drain(&checkpointer->news);
 }
 
@@ -83,6 +89,7 @@ void checkpointer_release(struct checkpointer *checkpointer)
 {
 	if (checkpointer->fn) {
 		news_release(&checkpointer->news);
+		orders_release(&checkpointer->orders);
 		helper_close(&checkpointer->helper);
 	}
 	*checkpointer = (struct checkpointer){ .helper = { .news_fd = -1, .orders_fd = -1 } };

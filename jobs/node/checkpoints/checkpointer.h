@@ -26,6 +26,7 @@
 #include "jobs/node/claim.h"
 #include "jobs/node/helper.h"
 #include "jobs/node/news.h"
+#include "jobs/node/orders.h"
 #include "jobs/node/setup/agent_config.h"
 
 enum checkpointer_news {
@@ -49,6 +50,7 @@ struct checkpointer {
 	struct helper helper;
 	bool last_pass; /* the last pass was asked for */
 	struct news news;
+	struct orders orders; /* to this one alone: none waits for another checkpointer */
 	checkpointer_fn fn;
 	void *arg;
 };
@@ -75,10 +77,9 @@ void checkpointer_gone(struct checkpointer *checkpointer);
 void checkpointer_release(struct checkpointer *checkpointer); /* for AUTO(); { 0 } is fine */
 
 /* Runs in the child and returns its exit status. `news_fd` takes lines of JSON; `orders_fd` gives
- * CHECKPOINTER_ORDER_*, or ends. In checkpointer_work.c. */
-#define CHECKPOINTER_ORDER_LAST  'L'
-#define CHECKPOINTER_ORDER_CUT   'C' /* the last pass, after a command that was cut off */
-#define CHECKPOINTER_ORDER_DRAIN 'H'
+ * orders (orders.h) of the kinds CHECKPOINTER_ORDER_*, or ends. In checkpointer_work.c. */
+#define CHECKPOINTER_ORDER_LAST  "last" /* "cut": the command was cut off */
+#define CHECKPOINTER_ORDER_DRAIN "drain"
 int checkpointer_work(const struct agent_config *config, const struct claim *claim, int news_fd,
 		      int orders_fd);
 

@@ -1,10 +1,7 @@
 /* Child's side of checkpointer.h: marks, copies and removes checkpoints, and uploads
  * graphs to the cache. */
-#include <errno.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "jobs/base/clock.h"
 #include "jobs/base/fs/fs.h"
@@ -14,6 +11,7 @@
 #include "jobs/node/checkpoints/checkpoint_coordinator.h"
 #include "jobs/node/checkpoints/checkpointer.h"
 #include "jobs/node/checkpoints/passed.h"
+#include "jobs/node/orders.h"
 #include "jobs/store/store.h"
 
 /* Beats without a change after which a checkpoint has settled. */
@@ -51,7 +49,8 @@ struct work {
 	bool last;     /* in the last pass: its time may be short */
 	bool cut;      /* the command did not reach its end */
 	int quiet;     /* beats without a change */
-	int news_fd, orders_fd;
+	int news_fd;
+	struct orders_reader orders;
 	struct mono told;    /* when "copying" was last sent */
 	uint64_t moved;      /* bytes moved until then */
 	bool ended;          /* the agent, or the claim, is gone */
@@ -486,18 +485,16 @@ static bool drain_begun(struct work *work)
 /* Waits for a beat or an order. Returns false when it is time for the last pass. */
 static bool wait_for_beat(struct work *work)
 {
-	struct pollfd order = { .fd = work->orders_fd, .events = POLLIN };
 	bool close = work->draining && !work->coordinator;
-	int beat_ms = (int)(close ? DRAIN_BEAT_MS : work->config->heartbeat_ms);
-	char byte = 0;
-	ssize_t len = poll(&order, 1, beat_ms) > 0 ? read(work->orders_fd, &byte, 1) : -1;
+	int64_t beat_ms = close ? DRAIN_BEAT_MS : work->config->heartbeat_ms;
+	json_auto_t *order = orders_wait(&work->orders, beat_ms);
 
-	if (len < 0)
+	if (!order && !work->orders.over)
 		return true;
-	if (byte == CHECKPOINTER_ORDER_DRAIN)
+	if (js_is(order, "order", CHECKPOINTER_ORDER_DRAIN))
 		return drain_begun(work);
-	work->ended |= len == 0; /* without its agent the checkpointer marks nothing */
-	work->cut = byte == CHECKPOINTER_ORDER_CUT;
+	work->ended |= !order; /* without its agent the checkpointer marks nothing */
+	work->cut = js_bool(order, "cut", false);
 	return false;
 }
 
@@ -569,7 +566,7 @@ int checkpointer_work(const struct agent_config *config, const struct claim *cla
 		.claim = claim,
 		.source = config->checkpoint,
 		.news_fd = news_fd,
-		.orders_fd = orders_fd,
+		.orders = { .fd = orders_fd, .text = SB_INIT },
 	};
 
 	if (open_all(&work, &why) < 0) {
@@ -594,6 +591,7 @@ int checkpointer_work(const struct agent_config *config, const struct claim *cla
 	store_freep(&work.store);
 	store_freep(&work.remote);
 	passed_release(&work.passed);
+	sb_release(&work.orders.text);
 	free(work.stuck);
 	free(work.trouble);
 	return 0;

@@ -8,7 +8,8 @@
 #include "jobs/base/clock.h"
 #include "jobs/node/agent.h"
 #include "jobs/node/command/command_stop.h"
-#include "jobs/node/node_flag.h"
+
+#define LOOK_MS 10000 /* longest wait for the last look at the workspace */
 
 /* ---- the process has ended ---- */
 
@@ -26,9 +27,40 @@ static bool ended_by_itself(const struct agent *agent)
 
 void command_end_tell(struct agent *agent)
 {
-	if (agent->ended_due && ended_by_itself(agent))
+	if (!agent->ended_due || agent->ended_asked || !ended_by_itself(agent))
+		return;
+	agent->ended_asked = true;
+	uploader_flag(&agent->uploader, ENDED_FILE, json_object());
+}
+
+/* Tells the others how the command ended. */
+static void tell_peers(struct agent *agent)
+{
+	if (ended_by_itself(agent)) {
+		agent_tell_peers(agent, exit_of(agent->status));
 		agent->ended_due =
-			!node_flag_set(&agent->config, agent->store, ENDED_FILE, json_object());
+			agent->status == 0 && agent->config.node == 0 && agent->config.nodes > 1;
+	}
+	command_end_tell(agent);
+}
+
+void command_end_looked(struct agent *agent)
+{
+	if (!agent->looking)
+		return;
+	agent->looking = false;
+	loop_remove(agent->loop, agent->late_timer);
+	agent->late_timer = NULL;
+	tell_peers(agent);
+	agent->heard(agent);
+}
+
+static void on_late(void *arg)
+{
+	struct agent *agent = arg;
+
+	agent->late_timer = NULL;
+	command_end_looked(agent);
 }
 
 void command_end_begin(struct agent *agent, int status)
@@ -36,16 +68,15 @@ void command_end_begin(struct agent *agent, int status)
 	agent->over = true;
 	agent->status = status;
 	MESSAGE_SET(&agent->report.said, ended, clock_utc_now().ms);
-	/* Other nodes may have heard of a drain before us, and left. A far workspace keeps us
-	 * waiting for its answer, which is worth it only if there are other nodes. */
-	if (!agent->config.object_workspace || agent->config.nodes > 1)
-		drain_check(agent);
-	if (ended_by_itself(agent)) {
-		agent_tell_peers(agent, exit_of(status));
-		agent->ended_due =
-			status == 0 && agent->config.node == 0 && agent->config.nodes > 1;
+	/* Other nodes may have heard of a drain before us, and left. In a far workspace the look
+	 * takes a while, which is worth it only if there are other nodes. */
+	if (!agent->config.object_workspace || agent->config.nodes > 1) {
+		agent->looking = true;
+		agent->late_timer = loop_after(agent->loop, LOOK_MS, on_late, agent);
+		uploader_look(&agent->uploader);
+	} else {
+		tell_peers(agent);
 	}
-	command_end_tell(agent);
 	if (!agent->stopped) {
 		command_stop_leftovers(agent);
 		return;

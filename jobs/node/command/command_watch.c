@@ -13,7 +13,6 @@
 #include "jobs/node/checkpoints/last_pass.h"
 #include "jobs/node/command/command_end.h"
 #include "jobs/node/command/command_stop.h"
-#include "jobs/node/node_flag.h"
 #include "jobs/node/subreaper.h"
 
 #define READ_SIZE ((size_t)64 << 10)
@@ -21,6 +20,7 @@
 #define TURN_BYTES   ((size_t)1 << 20)
 #define TURN_CPU_MS  100
 #define TURN_WALL_MS 1000
+#define BEHIND_BYTES ((size_t)1 << 20)
 /* Limits for a pipe that no process of ours holds any more: as many bytes as a pipe may hold. */
 #define DRAIN_BYTES ((size_t)4 << 20)
 #define DRAIN_MS    10000
@@ -28,6 +28,13 @@
 /* ---- its output ---- */
 
 static void check_done(struct agent *agent);
+
+/* True if the process that writes the log is so far behind that more output waits in the pipe, as
+ * it would if it were written here. */
+static bool is_behind(const struct agent *agent)
+{
+	return agent->relay.orders && agent->relay.orders->queue.len >= BEHIND_BYTES;
+}
 
 /* Reads what is there, as much as a turn has room for. Returns false once the pipe has ended. */
 static bool read_pipe(struct agent *agent, struct turn turn)
@@ -59,17 +66,38 @@ void command_watch_close(struct agent *agent)
 	output_relay_flush(&agent->relay);
 }
 
+static void on_output(void *arg);
+
+/* Listens to the pipe, unless what it gives could only wait here. */
+static void listen_on(struct agent *agent)
+{
+	if (agent->pipe_fd < 0)
+		return;
+	if (!is_behind(agent) && !agent->pipe_watch)
+		agent->pipe_watch = loop_on_readable(agent->loop, agent->pipe_fd, on_output, agent);
+	if (is_behind(agent) && agent->pipe_watch) {
+		loop_remove(agent->loop, agent->pipe_watch);
+		agent->pipe_watch = NULL;
+	}
+}
+
+/* A reader that is gone is no reason to lose a training; a full disk is: the training would go on
+ * blindly and could not save anything either. */
+static void heed_log(struct agent *agent)
+{
+	if (!agent->relay.failed || agent->relay.failed == EPIPE || agent->trouble)
+		return;
+	fs_error(&agent->trouble, agent->relay.failed, "cannot keep the command's output");
+	command_stop(agent, STOPPED_LOG);
+}
+
 static void on_output(void *arg)
 {
 	struct agent *agent = arg;
 	bool more = read_pipe(agent, turn_begin(TURN_BYTES, TURN_CPU_MS, TURN_WALL_MS));
 
-	/* A reader that is gone is no reason to lose a training; a full disk is: the training would
-	 * go on blindly and could not save anything either. */
-	if (agent->relay.failed && agent->relay.failed != EPIPE && !agent->trouble) {
-		fs_error(&agent->trouble, agent->relay.failed, "cannot keep the command's output");
-		command_stop(agent, STOPPED_LOG);
-	}
+	heed_log(agent);
+	listen_on(agent);
 	if (!more) {
 		command_watch_close(agent);
 		check_done(agent);
@@ -86,11 +114,21 @@ int command_watch_open(struct agent *agent, int *ret_write_fd, struct err **err)
 	fcntl(fds[0], F_SETFL, O_NONBLOCK);
 	agent->pipe_fd = fds[0];
 	*ret_write_fd = fds[1];
-	agent->pipe_watch = loop_on_readable(agent->loop, fds[0], on_output, agent);
+	listen_on(agent);
 	return 0;
 }
 
 /* ---- its end ---- */
+
+/* True if the log waits for the process that writes it: only then is it known whether it is kept.
+ */
+static bool log_waits(struct agent *agent)
+{
+	if (!agent->relay.orders || agent->uploader.orders.queue.len == 0)
+		return false;
+	workers_keep_uploader(agent);
+	return agent->uploader.helper.pid > 0;
+}
 
 static void check_done(struct agent *agent)
 {
@@ -114,7 +152,7 @@ static void check_done(struct agent *agent)
 			last_pass_extend(agent);
 		return;
 	}
-	if (!outputs_bring(agent))
+	if (!outputs_bring(agent) && !agent->looking && !log_waits(agent))
 		command_end_conclude(agent);
 }
 
@@ -186,42 +224,35 @@ static void on_child(void *arg)
 
 /* ---- the heartbeat ---- */
 
-/* True if that flag is set for all nodes of this start. */
-static bool is_noted(const struct agent *agent, const char *name)
-{
-	const struct agent_config *config = &agent->config;
-
-	return config->nodes > 1 && node_flag_is_set(config, agent->store, name, config->restart);
-}
-
 static void on_heartbeat(void *arg)
 {
 	struct agent *agent = arg;
 
-	if (agent->config.object_workspace)
-		; /* the uploader looks */
-	else if (!claim_holds(&agent->claim, &agent->config, agent->store))
-		command_stop(agent, STOPPED_SUPERSEDED);
-	else if (!drain_check(agent) && is_noted(agent, FAILED_FILE))
-		command_stop(agent, STOPPED_PEER);
-	else if (agent->config.node > 0 && !agent->watchdog.alone && is_noted(agent, ENDED_FILE))
-		watchdog_alone(agent);
 	command_end_tell(agent);
 	workers_tell_lost(agent);
-	workers_remind(agent);
 	if (!agent->over)
 		workers_keep(agent);
 	workers_keep_uploader(agent);
-	if (!uploader_needed(&agent->config))
-		claim_renewal_beat(&agent->renewal, &agent->config);
+	orders_push(&agent->checkpointer.orders);
+	orders_push(&agent->uploader.orders);
 	if (!agent->state)
 		loop_after(agent->loop, agent->config.heartbeat_ms, on_heartbeat, agent);
 }
 
 /* ---- the beginning ---- */
 
+static void on_heard(struct agent *agent)
+{
+	if (agent->command) {
+		heed_log(agent);
+		listen_on(agent);
+		check_done(agent);
+	}
+}
+
 void command_watch_begin(struct agent *agent)
 {
+	agent->heard = on_heard;
 	loop_on_signal(agent->loop, SIGCHLD, on_child, agent);
 	watchdog_start(agent);
 	workers_keep(agent);

@@ -1,6 +1,6 @@
 /*
  * Watches the command from its start until no process of it is left: passes its output on, reaps
- * children, looks at the claim and the other nodes at each heartbeat, and keeps the workers alive.
+ * children, and keeps the workers alive.
  */
 #ifndef STK_NODE_COMMAND_COMMAND_WATCH_H
 #define STK_NODE_COMMAND_COMMAND_WATCH_H

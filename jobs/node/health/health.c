@@ -50,8 +50,7 @@ static void drop_watches(struct agent *agent)
 	struct health *health = &agent->health;
 
 	loop_remove(agent->loop, health->timer);
-	loop_remove(agent->loop, health->beat);
-	health->timer = health->beat = NULL;
+	health->timer = NULL;
 }
 
 /* Kills the processes that the helper started and did not end; the agent has inherited them. */
@@ -152,24 +151,6 @@ static void on_late(void *arg)
 		heed(agent, NULL);
 }
 
-/* As while the command runs: the claim may pass on, and a drain may be asked for. In a far
- * workspace the uploader looks. */
-static void on_beat(void *arg)
-{
-	struct agent *agent = arg;
-
-	agent->health.beat = NULL;
-	if (agent->state)
-		return;
-	if (!claim_holds(&agent->claim, &agent->config, agent->store))
-		command_stop(agent, STOPPED_SUPERSEDED);
-	else
-		drain_check(agent);
-	if (!agent->state)
-		agent->health.beat =
-			loop_after(agent->loop, agent->config.heartbeat_ms, on_beat, agent);
-}
-
 void health_start(struct agent *agent, void (*next)(void *agent))
 {
 	const struct helper_task task = { agent->config, agent->claim };
@@ -189,6 +170,4 @@ void health_start(struct agent *agent, void (*next)(void *agent))
 	news_listen(&health->news, &health->helper, agent->loop, on_news, agent);
 	health->news.ended = on_end;
 	health->timer = loop_after(agent->loop, health_longest_ms(&agent->config), on_late, agent);
-	if (!agent->config.object_workspace)
-		health->beat = loop_after(agent->loop, agent->config.heartbeat_ms, on_beat, agent);
 }

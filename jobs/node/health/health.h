@@ -76,7 +76,7 @@ struct health {
 	struct helper helper;
 	struct news news;
 	json_t *said; /* owned: the helper's result; NULL: none yet */
-	struct watch *timer, *beat;
+	struct watch *timer;
 	void (*next)(void *agent);
 };
 

@@ -13,6 +13,10 @@
 #include "jobs/store/store.h"
 
 #define NODES_MAX 100000
+/* Number of nodes up to which they hear of each other every two beats and a half; more nodes do so
+ * more slowly. */
+#define PEERS_FAST   16
+#define PEERS_FAR_MS 30000 /* at least, where each look is a request */
 
 static int bad(struct err **err, const char *member, const char *what)
 {
@@ -250,6 +254,15 @@ int64_t agent_config_outputs_ms(const struct agent_config *config)
 int64_t agent_config_bring_ms(const struct agent_config *config)
 {
 	return share(config, 14, 15);
+}
+
+int64_t agent_config_exchange_ms(const struct agent_config *config)
+{
+	int64_t ms = config->heartbeat_ms * 5 / 2;
+
+	if (config->object_workspace && ms < PEERS_FAR_MS)
+		ms = PEERS_FAR_MS;
+	return config->nodes > PEERS_FAST ? ms * config->nodes / PEERS_FAST : ms;
 }
 
 char *agent_config_key(const struct agent_config *config, const char *name)

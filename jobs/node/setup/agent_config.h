@@ -57,6 +57,9 @@ int64_t agent_config_keep_ms(const struct agent_config *config);
 int64_t agent_config_outputs_ms(const struct agent_config *config);
 int64_t agent_config_bring_ms(const struct agent_config *config);
 
+/* Interval at which nodes hear of each other's progress, in milliseconds. */
+int64_t agent_config_exchange_ms(const struct agent_config *config);
+
 /* Returns a key beneath the attempt's prefix or this node's folder. The caller frees it. */
 char *agent_config_key(const struct agent_config *config, const char *name);
 char *agent_config_node_key(const struct agent_config *config, const char *name);

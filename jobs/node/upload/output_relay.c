@@ -11,15 +11,18 @@
 #define PREFIX_LEN (sizeof AGENT_LINE - 1)
 #define OUTPUT_MAX ((size_t)1 << 20) /* bytes that the reader has not taken yet */
 
-void output_relay_init(struct output_relay *relay, int fd, int file_fd, struct loop *loop)
+void output_relay_init(struct output_relay *relay, int fd, int file_fd, struct orders *orders,
+		       struct loop *loop)
 {
 	const struct outlet_rules rules = {
-		.room = file_fd >= 0 ? OUTPUT_MAX : 0,
+		.room = file_fd >= 0 || orders ? OUTPUT_MAX : 0,
 		.by = "stoker-node",
 		.has = "the log in the workspace has these lines",
 	};
 
-	*relay = (struct output_relay){ .file_fd = file_fd, .at_start = true, .out = SB_INIT };
+	*relay = (struct output_relay){
+		.file_fd = file_fd, .orders = orders, .at_start = true, .out = SB_INIT
+	};
 	outlet_init(&relay->outlet, fd, &rules, loop);
 }
 
@@ -29,9 +32,10 @@ void output_relay_release(struct output_relay *relay)
 	sb_release(&relay->out);
 }
 
-/* Returns 0, or errno. */
-static int write_all(int fd, const char *at, size_t left)
+int output_relay_write(int fd, const char *bytes, size_t len)
 {
+	const char *at = bytes;
+	size_t left = len;
 	int failures = 0;
 
 	while (left > 0) {
@@ -55,11 +59,13 @@ static void write_out(struct output_relay *relay)
 
 	if (out->len > 0)
 		relay->mid_line = out->text[out->len - 1] != '\n';
+	if (relay->orders && !relay->failed && out->len > 0)
+		orders_give_bytes(relay->orders, "log", out->text, out->len);
 	if (relay->file_fd >= 0 && !relay->failed)
-		relay->failed = write_all(relay->file_fd, out->text, out->len);
-	if (relay->file_fd >= 0 || !relay->failed)
+		relay->failed = output_relay_write(relay->file_fd, out->text, out->len);
+	if (relay->outlet.fd >= 0 && (relay->file_fd >= 0 || relay->orders || !relay->failed))
 		outlet_put(&relay->outlet, out->text, out->len);
-	if (relay->file_fd < 0 && !relay->failed)
+	if (relay->file_fd < 0 && !relay->orders && !relay->failed)
 		relay->failed = relay->outlet.failed;
 	sb_clear(&relay->out);
 }

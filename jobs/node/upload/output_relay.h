@@ -15,20 +15,29 @@
 
 #include "jobs/base/process/outlet.h"
 #include "jobs/base/sb.h"
+#include "jobs/node/orders.h"
 
 struct output_relay {
 	struct outlet outlet; /* destination of the output */
 	int file_fd; /* log file, which counts for more than that; -1: none; the caller's */
-	int failed; /* errno of the first failed write (to the file, if any); the rest is dropped */
+	struct orders *orders; /* to the process that writes the log file instead; NULL: none */
+	/* errno of the first failed write (to the file, if any; the caller's to set, if another
+	 * process writes it); the rest is dropped. */
+	int failed;
 	bool mid_line;  /* the last byte written was no newline */
 	bool at_start;  /* the next byte of the command begins a line */
 	size_t matched; /* bytes of the agent's prefix matched so far, and held back */
 	struct sb out;
 };
 
-/* `file_fd` -1: no file, and the reader of `fd` is waited for. `loop` may be NULL. */
-void output_relay_init(struct output_relay *relay, int fd, int file_fd, struct loop *loop);
+/* `file_fd` -1 and no `orders`: no file, and the reader of `fd` is waited for. `fd` -1: the file is
+ * all there is. `loop` may be NULL. */
+void output_relay_init(struct output_relay *relay, int fd, int file_fd, struct orders *orders,
+		       struct loop *loop);
 void output_relay_release(struct output_relay *relay);
+
+/* Writes all of it, again where it failed for causes that may pass. Returns 0, or errno. */
+int output_relay_write(int fd, const char *bytes, size_t len);
 
 /* Passes on output of the command, in pieces as they come. */
 void output_relay_pass(struct output_relay *relay, const char *bytes, size_t len);

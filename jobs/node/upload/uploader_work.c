@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -12,6 +13,7 @@
 #include "jobs/node/claim_renewal.h"
 #include "jobs/node/node_flag.h"
 #include "jobs/node/report.h"
+#include "jobs/node/upload/carry_out.h"
 #include "jobs/node/upload/uploader.h"
 
 /* Interval of uploads of a growing log: its age / LOG_AGING, between the first
@@ -29,16 +31,17 @@
 #define BASE_FILE "log-base" /* in the node's folder: see find_base() */
 
 struct rounds {
-	const struct agent_config *config;
+	struct carrier hands;
+	const struct agent_config *config; /* that of the hands */
 	const struct claim *claim;
-	struct store *store;
+	struct store *store; /* that of the hands */
 	struct claim_renewal renewal;
-	int news_fd, orders_fd;
-	bool claimed, last;
-	bool report_due;
+	struct orders_reader orders;
+	int news_fd;
+	pid_t agent;
 	bool others; /* the report in the workspace is another job's: nothing is uploaded */
 	bool told[UPLOADER_NEWS];
-	char *exchanged;       /* progress that this node published last */
+	char **heard;          /* node 0: progress of each node, as the agent was told */
 	struct timespec paced; /* time of the PACE_FILE that was uploaded last */
 	int log_fd;            /* -1: no log to upload */
 	bool listed;           /* pieces of earlier uploaders are known */
@@ -47,7 +50,7 @@ struct rounds {
 	uint64_t piece;        /* offset of the piece that may still grow */
 	size_t uploaded;       /* bytes of that piece that are uploaded */
 	bool more;             /* the log has more than one round could upload */
-	struct mono begun, log_at, check_at, report_at, exchange_at, show_at; /* when each is due */
+	struct mono begun, log_at, look_at, report_at, exchange_at, show_at; /* when each is due */
 };
 
 /* ---- the log ---- */
@@ -201,14 +204,19 @@ static int64_t log_pause(const struct rounds *rounds)
 
 /* ---- what is to be seen there ---- */
 
-static void say_news(struct rounds *rounds, enum uploader_news news)
+static void say(void *arg, json_t *line)
 {
-	char byte = (char)news;
+	const struct rounds *rounds = arg;
 
+	news_say(rounds->news_fd, line);
+}
+
+static void say_once(struct rounds *rounds, enum uploader_news news)
+{
 	if (rounds->told[news])
 		return;
 	rounds->told[news] = true;
-	(void)!write(rounds->news_fd, &byte, 1);
+	say(rounds, carry_out_line(news));
 }
 
 static bool is_there(const struct rounds *rounds, const char *name)
@@ -233,31 +241,16 @@ static void check_workspace(struct rounds *rounds)
 	bool several = rounds->config->nodes > 1;
 
 	if (!claim_holds(rounds->claim, rounds->config, rounds->store))
-		say_news(rounds, UPLOADER_SUPERSEDED);
+		say_once(rounds, UPLOADER_SUPERSEDED);
 	if (!rounds->told[UPLOADER_DRAIN] && is_there(rounds, DRAIN_FILE))
-		say_news(rounds, UPLOADER_DRAIN);
+		say_once(rounds, UPLOADER_DRAIN);
 	if (several && rounds->told[UPLOADER_DRAIN] && is_noted(rounds, DRAINED_FILE))
-		say_news(rounds, UPLOADER_DRAINED);
+		say_once(rounds, UPLOADER_DRAINED);
 	if (several && !rounds->told[UPLOADER_DRAIN] && is_noted(rounds, FAILED_FILE))
-		say_news(rounds, UPLOADER_PEER_FAILED);
+		say_once(rounds, UPLOADER_PEER_FAILED);
 }
 
 /* ---- what nodes tell each other ---- */
-
-static void tell_progress(struct rounds *rounds)
-{
-	AUTO(auto_free) char *path = fs_join(rounds->config->dir, PROGRESS_FILE);
-	AUTO(auto_free) char *key = agent_config_node_key(rounds->config, PROGRESS_FILE);
-	AUTO(sb_release) struct sb text = SB_INIT_MAX(REPORT_MAX);
-	AUTO(err_freep) struct err *ignored = NULL;
-
-	if (fs_read(path, REPORT_MAX, &text, &ignored) < 0 ||
-	    (rounds->exchanged && strcmp(rounds->exchanged, text.text) == 0) ||
-	    store_put(rounds->store, key, text.text, text.len, &ignored) < 0)
-		return;
-	free(rounds->exchanged);
-	rounds->exchanged = mem_copy(text.text);
-}
 
 /* Uploads the pace of a node with steps in its output, as often as its log. */
 static void upload_step_rate(struct rounds *rounds)
@@ -286,24 +279,45 @@ static void check_main_node(struct rounds *rounds)
 	AUTO(err_freep) struct err *ignored = NULL;
 
 	if (!rounds->told[UPLOADER_HEAD_ENDED] && is_noted(rounds, ENDED_FILE))
-		say_news(rounds, UPLOADER_HEAD_ENDED);
-	if (rounds->told[UPLOADER_HEAD_ENDED])
+		say_once(rounds, UPLOADER_HEAD_ENDED);
+	if (rounds->told[UPLOADER_HEAD_ENDED] && rounds->config->object_workspace)
 		(void)!store_put(rounds->store, key, text, strlen(text), &ignored);
 }
 
-static void hear_peers(const struct rounds *rounds)
+/* Tells the agent what the other nodes have published since. */
+static void hear_peers(struct rounds *rounds)
 {
-	for (int i = 1; i < rounds->config->nodes; i++) {
+	size_t count = (size_t)rounds->config->nodes;
+
+	if (!rounds->heard)
+		rounds->heard = mem_zero(count, sizeof *rounds->heard);
+	for (size_t i = 1; i < count; i++) {
 		AUTO(auto_free)
-		char *key = mem_format("%snode-%d/" PROGRESS_FILE, rounds->config->prefix, i);
-		AUTO(auto_free) char *name = mem_format(UPLOADER_PEER_FILE, i);
-		AUTO(auto_free) char *path = fs_join(rounds->config->dir, name);
+		char *key = mem_format("%snode-%zu/" PROGRESS_FILE, rounds->config->prefix, i);
 		AUTO(sb_release) struct sb text = SB_INIT_MAX(REPORT_MAX);
 		AUTO(err_freep) struct err *ignored = NULL;
+		json_t *line;
 
-		if (store_get(rounds->store, key, REPORT_MAX, &text, NULL, &ignored) > 0)
-			(void)!fs_write_atomic(path, text.text, text.len, 0600, &ignored);
+		if (store_get(rounds->store, key, REPORT_MAX, &text, NULL, &ignored) <= 0 ||
+		    (rounds->heard[i] && strcmp(rounds->heard[i], text.text) == 0))
+			continue;
+		free(rounds->heard[i]);
+		rounds->heard[i] = mem_copy(text.text);
+		line = carry_out_line(UPLOADER_PEER);
+		js_put(line, "node", json_integer((json_int_t)i));
+		js_put_str(line, "text", text.text);
+		say(rounds, line);
 	}
+}
+
+static void exchange(struct rounds *rounds)
+{
+	if (rounds->config->node == 0) {
+		hear_peers(rounds);
+		return;
+	}
+	carry_out_progress(&rounds->hands);
+	check_main_node(rounds);
 }
 
 /* ---- the rounds ---- */
@@ -323,68 +337,88 @@ static void upload_report(struct rounds *rounds)
 	AUTO(err_freep) struct err *ignored = NULL;
 	int done = report_bring(rounds->config, rounds->store, &ignored);
 
-	rounds->report_due = done < 0;
+	rounds->hands.report_due = done < 0;
 	rounds->others = done > 0;
+}
+
+/* Uploads what the agent leaves in files. Returns true if all of it is uploaded. */
+static bool upload(struct rounds *rounds)
+{
+	struct carrier *hands = &rounds->hands;
+	bool log_there = true;
+
+	if (hands->report_new)
+		rounds->report_at.ms = 0;
+	hands->report_new = false;
+	if (hands->report_due && due(&rounds->report_at, RETRY_MS))
+		upload_report(rounds);
+	if (!rounds->others &&
+	    (hands->last || rounds->more || due(&rounds->log_at, log_pause(rounds)))) {
+		log_there = upload_log(rounds);
+		/* At the end the pace is in the report. */
+		if (log_there && !hands->last)
+			upload_step_rate(rounds);
+	}
+	return log_there && !hands->report_due;
+}
+
+static int64_t look_ms(const struct agent_config *config)
+{
+	return config->object_workspace ? config->look_ms : config->heartbeat_ms;
 }
 
 /* Does all that is due now. Returns true if nothing is left, and it was the last round. */
 static bool go_round(struct rounds *rounds)
 {
 	const struct agent_config *config = rounds->config;
-	bool log_there = true;
+	struct carrier *hands = &rounds->hands;
+	bool all = true;
 
-	if (rounds->claimed && !rounds->last)
+	if (hands->claimed && !hands->last)
 		claim_renewal_beat(&rounds->renewal, config);
-	if (!config->object_workspace)
-		return rounds->last;
-	if (rounds->report_due && due(&rounds->report_at, RETRY_MS))
-		upload_report(rounds);
-	if (!rounds->others &&
-	    (rounds->last || rounds->more || due(&rounds->log_at, log_pause(rounds)))) {
-		log_there = upload_log(rounds);
-		/* At the end the pace is in the report. */
-		if (log_there && !rounds->last)
-			upload_step_rate(rounds);
-	}
-	if (rounds->last)
-		return log_there && !rounds->report_due;
-	if (rounds->claimed && claim_shown(config) &&
+	if (config->object_workspace)
+		all = upload(rounds);
+	if (hands->last)
+		return all;
+	if (hands->claimed && claim_shown(config) &&
 	    clock_mono_now().ms < rounds->begun.ms + CLAIM_SHOW_MS &&
 	    due(&rounds->show_at, CLAIM_AGAIN_MS))
 		(void)!claim_show(rounds->claim, config, rounds->store);
-	if (rounds->claimed && due(&rounds->check_at, config->look_ms))
+	if (hands->claimed && (due(&rounds->look_at, look_ms(config)) || hands->look_due))
 		check_workspace(rounds);
-	if (rounds->claimed && config->nodes > 1 &&
-	    due(&rounds->exchange_at, UPLOADER_EXCHANGE_MS)) {
-		if (config->node == 0) {
-			hear_peers(rounds);
-		} else {
-			tell_progress(rounds);
-			check_main_node(rounds);
-		}
-	}
+	if (hands->look_due)
+		say(rounds, carry_out_line(UPLOADER_LOOKED));
+	hands->look_due = false;
+	if (hands->claimed && config->nodes > 1 &&
+	    due(&rounds->exchange_at, agent_config_exchange_ms(config)))
+		exchange(rounds);
 	return false;
 }
 
-/* Waits for orders, `wait_ms` at most. Returns false if the agent is gone. */
-static bool read_orders(struct rounds *rounds, int64_t wait_ms)
+/* Waits for orders, `wait_ms` at most, and carries out what is there. Returns false if the agent is
+ * gone: it may have been killed, and then only what the command printed is kept. */
+static bool obey(struct rounds *rounds, int64_t wait_ms)
 {
-	struct pollfd orders = { .fd = rounds->orders_fd, .events = POLLIN };
-	char bytes[64];
-	ssize_t len;
+	const char *bytes;
+	size_t len, done;
+	json_t *order;
 
-	if (poll(&orders, 1, (int)wait_ms) <= 0)
-		return true;
-	len = read(rounds->orders_fd, bytes, sizeof bytes);
-	for (ssize_t i = 0; i < len; i++) {
-		rounds->claimed |= bytes[i] == UPLOADER_ORDER_CLAIMED;
-		rounds->last |= bytes[i] == UPLOADER_ORDER_LAST;
-		if (bytes[i] == UPLOADER_ORDER_REPORT) {
-			rounds->report_due = true;
-			rounds->report_at.ms = 0;
-		}
+	orders_read(&rounds->orders, wait_ms);
+	while ((order = orders_take(&rounds->orders, &bytes, &len))) {
+		if (getppid() == rounds->agent)
+			carry_out(&rounds->hands, order, bytes, len);
+		else
+			carry_out_log(&rounds->hands, order, bytes, len);
+		json_decref(order);
 	}
-	return len > 0 || (len < 0 && err_errno_passes(errno));
+	done = orders_taken(&rounds->orders);
+	if (done > 0) {
+		json_t *line = carry_out_line(UPLOADER_DONE);
+
+		js_put(line, "bytes", json_integer((json_int_t)done));
+		say(rounds, line);
+	}
+	return !rounds->orders.over;
 }
 
 static int64_t pause_of(const struct rounds *rounds)
@@ -393,38 +427,56 @@ static int64_t pause_of(const struct rounds *rounds)
 
 	if (rounds->more)
 		return 0;
-	if (rounds->last)
+	if (rounds->hands.last)
 		return RETRY_LAST_MS;
 	return beat < RETRY_LAST_MS ? beat : RETRY_LAST_MS;
+}
+
+static void release(struct rounds *rounds)
+{
+	claim_renewal_release(&rounds->renewal);
+	carry_out_release(&rounds->hands);
+	store_freep(&rounds->store);
+	for (int i = 0; rounds->heard && i < rounds->config->nodes; i++)
+		free(rounds->heard[i]);
+	free(rounds->heard);
+	sb_release(&rounds->head);
+	sb_release(&rounds->orders.text);
+	auto_close(&rounds->log_fd);
 }
 
 int uploader_work(const struct agent_config *config, const struct claim *claim, int news_fd,
 		  int orders_fd)
 {
 	AUTO(err_freep) struct err *why = NULL;
+	AUTO(release)
 	struct rounds rounds = {
-		.config = config,
+		.hands = { .config = *config,
+			   .claim = claim,
+			   .say = say,
+			   .log_fd = -1,
+			   .claimed = claim->taken_ms > 0,
+			   .report_due = config->object_workspace }, /* perhaps left by another */
+		.config = &rounds.hands.config,
 		.claim = claim,
 		.news_fd = news_fd,
-		.orders_fd = orders_fd,
+		.agent = getppid(),
+		.orders = { .fd = orders_fd, .text = SB_INIT },
 		.log_fd = open_log(config),
 		.head = SB_INIT_MAX(LOG_PIECE_MAX),
-		.report_due = config->object_workspace, /* perhaps left by an earlier uploader */
 		.begun = clock_mono_now(),
 	};
-	bool done = false, alive = true;
+	bool done = false;
 
+	rounds.hands.arg = &rounds;
+	/* What the command printed before a kill of the agent is still to be written. */
+	if (!config->object_workspace)
+		prctl(PR_SET_PDEATHSIG, 0);
 	if (store_open(config->workspace, &rounds.store, &why) < 0)
 		return 1;
+	rounds.hands.store = rounds.store;
 	rounds.log_at.ms = rounds.begun.ms + LOG_MS;
-	while (alive && !done) {
-		alive = read_orders(&rounds, pause_of(&rounds));
-		done = alive && go_round(&rounds);
-	}
-	claim_renewal_release(&rounds.renewal);
-	store_freep(&rounds.store);
-	free(rounds.exchanged);
-	sb_release(&rounds.head);
-	auto_close(&rounds.log_fd);
+	while (!done && obey(&rounds, pause_of(&rounds)))
+		done = go_round(&rounds);
 	return done ? 0 : 1;
 }

@@ -95,7 +95,7 @@ static UNUSED void load(struct agent_config *config, const struct place *place, 
 	must(fs_mkdirs(config->dir, &err), &err);
 }
 
-/* The child of an agent that has the same arguments; 0: none. */
+/* The checkpointer of an agent; 0: none. */
 static UNUSED pid_t find_checkpointer(pid_t agent)
 {
 	AUTO(auto_free) char *path = mem_format("/proc/%d/task/%d/children", agent, agent);
@@ -103,12 +103,12 @@ static UNUSED pid_t find_checkpointer(pid_t agent)
 	long pid;
 
 	while (file && fscanf(file, "%ld", &pid) == 1) {
-		AUTO(auto_free) char *name = mem_format("/proc/%ld/cmdline", pid);
-		AUTO(auto_fclose) FILE *cmdline = fopen(name, "re");
-		char text[4096] = "";
+		AUTO(auto_free) char *name = mem_format("/proc/%ld/comm", pid);
+		AUTO(auto_fclose) FILE *comm = fopen(name, "re");
+		char text[32] = "";
 
-		if (cmdline && fread(text, 1, sizeof text - 1, cmdline) > 0 &&
-		    strstr(text, "stoker-node"))
+		if (comm && fread(text, 1, sizeof text - 1, comm) > 0 &&
+		    strcmp(text, "stoker-ckpt\n") == 0)
 			return (pid_t)pid;
 	}
 	return 0;

@@ -186,12 +186,13 @@ static void a_drained_command_that_ended_well_is_not_done_without_what_it_saved(
 	AUTO(auto_free) char *drain = place_path(place, PREFIX DRAIN_FILE);
 	AUTO(auto_free) char *file = place_path(place, "far");
 	AUTO(auto_free) char *root = place_path(place, "far/attempt-1");
+	AUTO(auto_free)
+	char *script = mem_format(SAVE "trap '' USR1; save 10; echo {} > %s", drain);
 	json_auto_t *body = NULL;
 	const json_t *error;
 
-	write_file(drain, "{}", 0600);
 	write_file(file, "x", 0600);
-	run(place, order_with_checkpoints(place, SAVE "trap '' USR1; save 10", root));
+	run(place, order_with_checkpoints(place, script, root));
 	body = report(place);
 	assert_state(body, "failed", AGENT_EXIT_FAILED);
 	assert_string_equal(js_str(body, "stopped"), "drain");
@@ -300,10 +301,10 @@ static void a_killed_agent_takes_its_checkpointer_along(void **state)
 	order_write(place, order_with_checkpoints(place, "exec sleep 1000", NULL));
 	agent = start(place, PREFIX, 0, plain_env, NULL);
 	assert_true(wait_for_state(place, PREFIX, 0, "running"));
-	/* The agent and its checkpointer have the same arguments. */
-	for (int i = 0; i < LOOKS && processes_with(order) < 2; i++)
+	/* The agent and its helpers have the same arguments. */
+	for (int i = 0; i < LOOKS && processes_with(order) < 3; i++)
 		pause_ms(10);
-	assert_int_equal(processes_with(order), 2);
+	assert_int_equal(processes_with(order), 3);
 	kill(agent, SIGKILL);
 	end_of(agent);
 	for (int i = 0; i < LOOKS && processes_with(order) > 0; i++)

@@ -83,6 +83,28 @@ static int die(const void *arg, int news_fd, int orders_fd)
 	return 1;
 }
 
+static void hear_nothing(void *arg, enum uploader_news news, const json_t *line)
+{
+	(void)arg, (void)news, (void)line;
+}
+
+static void ignore(void *arg, const char *kind, const json_t *line)
+{
+	(void)arg, (void)kind, (void)line;
+}
+
+static void start_one_that_dies(struct uploader *uploader, struct loop **ret_loop,
+				const int *hangs_ms)
+{
+	AUTO(err_freep) struct err *err = NULL;
+
+	assert_int_equal(loop_new(ret_loop, &err), 0);
+	uploader_init(uploader, *ret_loop, hear_nothing, NULL);
+	assert_int_equal(
+		helper_start(&uploader->helper, "test", die, hangs_ms, sizeof *hangs_ms, &err), 0);
+	news_listen(&uploader->news, &uploader->helper, *ret_loop, ignore, NULL);
+}
+
 static void stops_are_blocked(int how)
 {
 	sigset_t stops;
@@ -95,18 +117,17 @@ static void stops_are_blocked(int how)
 static void a_signal_heard_by_one_uploader_counts_for_the_next_one(void **state)
 {
 	const int hangs_ms = 500;
-	struct uploader uploader = { .helper = { .news_fd = -1, .orders_fd = -1 } };
+	AUTO(loop_freep) struct loop *loop = NULL;
+	struct uploader uploader;
 	struct mono begun = clock_mono_now(), end = { begun.ms + HOUR_MS };
-	AUTO(err_freep) struct err *err = NULL;
 
 	(void)state;
 	stops_are_blocked(SIG_BLOCK);
 	signal(SIGPIPE, SIG_IGN);
-	assert_int_equal(
-		helper_start(&uploader.helper, "test", die, &hangs_ms, sizeof hangs_ms, &err), 0);
+	start_one_that_dies(&uploader, &loop, &hangs_ms);
 	raise(SIGTERM);
 	assert_int_equal(uploader_finish(&uploader, &end, GRACE_MS), UPLOADER_DEAD);
-	helper_close(&uploader.helper);
+	uploader_release(&uploader);
 	assert_true(end.ms >= begun.ms + GRACE_MS);
 	assert_true(end.ms <= clock_mono_now().ms + GRACE_MS);
 	stops_are_blocked(SIG_UNBLOCK);
@@ -115,16 +136,15 @@ static void a_signal_heard_by_one_uploader_counts_for_the_next_one(void **state)
 static void a_uploader_that_hears_no_signal_leaves_the_end_as_it_is(void **state)
 {
 	const int hangs_ms = 0;
-	struct uploader uploader = { .helper = { .news_fd = -1, .orders_fd = -1 } };
+	AUTO(loop_freep) struct loop *loop = NULL;
+	struct uploader uploader;
 	struct mono end = { clock_mono_now().ms + HOUR_MS }, before = end;
-	AUTO(err_freep) struct err *err = NULL;
 
 	(void)state;
 	signal(SIGPIPE, SIG_IGN);
-	assert_int_equal(
-		helper_start(&uploader.helper, "test", die, &hangs_ms, sizeof hangs_ms, &err), 0);
+	start_one_that_dies(&uploader, &loop, &hangs_ms);
 	assert_int_equal(uploader_finish(&uploader, &end, GRACE_MS), UPLOADER_DEAD);
-	helper_close(&uploader.helper);
+	uploader_release(&uploader);
 	assert_int_equal(end.ms, before.ms);
 }
 

@@ -3,7 +3,6 @@
 
 #include "jobs/node/helper.h"
 
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -48,37 +47,10 @@ static void a_helper_that_writes_to_nobody_lives_on(void **state)
 	helper_close(&helper);
 }
 
-/* The order would be lost: nobody gives it a second time. */
-static void an_order_that_cannot_be_written_is_kept(void **state)
-{
-	char filler[4096] = { 0 }, orders[8] = { 0 };
-	int ends[2];
-	struct helper helper;
-
-	(void)state;
-	assert_int_equal(pipe2(ends, O_NONBLOCK), 0);
-	helper = (struct helper){ .pid = getpid(), .news_fd = -1, .orders_fd = ends[1] };
-	while (write(ends[1], filler, sizeof filler) > 0)
-		;
-	helper_order(&helper, 'a');
-	helper_order(&helper, 'b');
-	helper_order(&helper, 'a'); /* once is enough */
-	while (read(ends[0], filler, sizeof filler) > 0)
-		;
-	helper_remind(&helper);
-	helper_order(&helper, 'c');
-	helper_remind(&helper); /* all is told */
-	assert_int_equal(read(ends[0], orders, sizeof orders), 3);
-	assert_memory_equal(orders, "abc", 3);
-	close(ends[0]);
-	helper_close(&helper);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_helper_that_writes_to_nobody_lives_on),
-		cmocka_unit_test(an_order_that_cannot_be_written_is_kept),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -9,6 +9,8 @@
 #include "jobs/node/node_flag.h"
 #include "jobs/node/upload/uploader.h"
 
+#define LAST "{\"order\":\"last\"}\n"
+
 static json_t *order_with_root(const struct place *place, int nodes)
 {
 	AUTO(auto_free) char *root = mem_format("dir:%s/far", place->root);
@@ -64,7 +66,7 @@ static void in_the_last_pass_the_newest_comes_first(void **state)
 	}
 	assert_int_equal(pipe(news), 0);
 	assert_int_equal(pipe(orders), 0);
-	assert_int_equal(write(orders[1], "L", 1), 1);
+	assert_int_equal(write(orders[1], LAST, strlen(LAST)), strlen(LAST));
 	assert_int_equal(checkpointer_work(&config, &claim, news[1], orders[0]), 0);
 	close(news[1]);
 	marked(news[0], &order);
@@ -119,7 +121,8 @@ static void a_node_that_outlives_node_0_hears_of_it_and_shows_that_it_lives(void
 	enum claim_state got;
 	struct agent_config zero;
 	int news[2], orders[2];
-	char byte = -1;
+	char text[4096] = "";
+	size_t len = 0;
 	pid_t pid;
 
 	load(&config, *state, order_with_root(*state, 2), "1");
@@ -142,12 +145,14 @@ static void a_node_that_outlives_node_0_hears_of_it_and_shows_that_it_lives(void
 	}
 	close(news[1]);
 	close(orders[0]);
-	assert_int_equal(write(orders[1], "c", 1), 1);
-	while (byte != UPLOADER_HEAD_ENDED) {
+	while (!strstr(text, "\"head-ended\"")) {
 		struct pollfd heard = { .fd = news[0], .events = POLLIN };
+		ssize_t more;
 
 		assert_int_equal(poll(&heard, 1, 20000), 1);
-		assert_int_equal(read(news[0], &byte, 1), 1);
+		more = read(news[0], text + len, sizeof text - len - 1);
+		assert_true(more > 0);
+		len += (size_t)more;
 	}
 	assert_true(wait_for_file(alive));
 	close(orders[1]);

@@ -12,7 +12,7 @@ static char *relayed(const char *text, size_t len, size_t piece, size_t *ret_len
 	struct output_relay relay;
 	char *out;
 
-	output_relay_init(&relay, fd, -1, NULL);
+	output_relay_init(&relay, fd, -1, NULL, NULL);
 	for (size_t at = 0; at < len; at += piece)
 		output_relay_pass(&relay, text + at, at + piece > len ? len - at : piece);
 	output_relay_flush(&relay);
@@ -80,7 +80,7 @@ static void our_own_line_stands_alone_and_the_rest_of_theirs_is_watched(void **s
 	struct output_relay relay;
 
 	(void)state;
-	output_relay_init(&relay, fd, -1, NULL);
+	output_relay_init(&relay, fd, -1, NULL, NULL);
 	output_relay_say(&relay, "::stoker:n:: 1");
 	output_relay_pass(&relay, "half", 4);
 	output_relay_say(&relay, "::stoker:n:: 2");
@@ -101,7 +101,7 @@ static void a_full_disk_is_remembered_and_nothing_hangs(void **state)
 	struct output_relay relay;
 
 	(void)state;
-	output_relay_init(&relay, fd, -1, NULL);
+	output_relay_init(&relay, fd, -1, NULL, NULL);
 	output_relay_pass(&relay, "text\n", 5);
 	output_relay_pass(&relay, "more\n", 5);
 	assert_int_equal(relay.failed, 28); /* ENOSPC */

@@ -103,6 +103,8 @@ static void write_log(const struct agent_config *config, const char *text, size_
 	write_file(told, "{}\n", 0600);
 }
 
+#define LAST "{\"order\":\"last\"}\n"
+
 /* Its last round. The pieces and the file share a name in a directory: they go elsewhere. */
 static void bring(struct agent_config *config, const struct claim *claim)
 {
@@ -110,7 +112,7 @@ static void bring(struct agent_config *config, const struct claim *claim)
 
 	assert_int_equal(pipe(news), 0);
 	assert_int_equal(pipe(orders), 0);
-	assert_int_equal(write(orders[1], "l", 1), 1);
+	assert_int_equal(write(orders[1], LAST, strlen(LAST)), strlen(LAST));
 	assert_int_equal(uploader_work(config, claim, news[1], orders[0]), 0);
 	for (int i = 0; i < 2; i++) {
 		close(news[i]);
