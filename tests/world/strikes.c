@@ -9,9 +9,11 @@
 #include <string.h>
 #include <sys/wait.h>
 
+#include "jobs/base/mem.h"
 #include "tests/world/habits.h"
 #include "tests/world/kernel_internal.h"
 #include "tests/world/losses.h"
+#include "tests/world/operators.h"
 #include "tests/world/rules.h"
 #include "tests/world/story.h"
 #include "tests/world/tree.h"
@@ -34,6 +36,7 @@ static const char *const way_names[WAYS] = { "once", "from then on", "though don
 static const struct strike_action *action;
 static struct schedule places;
 static struct process *struck; /* whose calls fail; NULL: none do */
+static strike_fn before_fn;    /* of strikes_do() */
 static uint64_t calls, sites, cases, broken;
 
 /* This process is a case: of which call, and how. */
@@ -60,6 +63,8 @@ static strike_fn fn_named(const char *name)
 {
 	if (strcmp(name, "act") == 0)
 		return action->act;
+	if (strcmp(name, "before") == 0)
+		return before_fn;
 	if (strcmp(name, "again") == 0)
 		return action->again ? action->again : action->act;
 	return action->check;
@@ -79,8 +84,9 @@ static int strike_main(int argc, char **argv)
 	AUTO(err_freep) struct err *why = NULL;
 	int open_before = count_open(), result;
 
-	if (argc != 3)
-		return 0; /* another program of the same name, which nobody looks at */
+	/* It is this program that background_start() starts. */
+	if (argc > 4 && strcmp(argv[1], "--state") == 0)
+		return operator_resume(argv[argc - 1], &why);
 	result = fn_named(argv[1])(argv[2], &why);
 	if (count_open() != open_before)
 		return complain("a descriptor is left open", why);
@@ -138,13 +144,6 @@ static void strike(struct process *process, struct call *call)
 	process->refused++;
 }
 
-static bool is_struck(const struct process *process)
-{
-	if (!struck)
-		return false;
-	return process == struck || (action->others && process->number > struck->number);
-}
-
 /* Not been here on this way through the code, as the return addresses on the stack tell. */
 static bool is_new_way_here(enum call_id id)
 {
@@ -172,7 +171,10 @@ static void on_call(struct process *process, struct call *call, const char *path
 	const struct call_row *row = &call_rows[call->id];
 	int errors = 0;
 
-	if (!is_struck(process) || row->kind == CALL_OWN || row->errors[0] == 0)
+	if (process != struck || row->kind == CALL_OWN || row->errors[0] == 0)
+		return;
+	call->error = action->refused ? action->refused(call->id, path) : 0;
+	if (call->error)
 		return;
 	if (own.is) {
 		if (own.way == WAY_LASTING && call->id == own.id)
@@ -180,7 +182,7 @@ static void on_call(struct process *process, struct call *call, const char *path
 		return;
 	}
 	calls++;
-	if (!is_new_way_here(call->id))
+	if (!is_new_way_here(call->id) || (action->share && sites % action->share != 0))
 		return;
 	while (row->errors[errors])
 		errors++;
@@ -189,7 +191,8 @@ static void on_call(struct process *process, struct call *call, const char *path
 		enum way way = i < errors ? WAY_ONCE : i == errors ? WAY_LASTING : WAY_DONE;
 		int error = row->errors[i < errors ? (uint64_t)i : calls % (uint64_t)errors];
 
-		if (way == WAY_DONE && row->kind != CALL_CHANGES)
+		if ((way == WAY_DONE && row->kind != CALL_CHANGES) ||
+		    (way == WAY_LASTING && error == EINTR))
 			continue;
 		if (next_case(call->id, error, way, path)) {
 			strike(process, call);
@@ -306,14 +309,34 @@ void strikes_run_to_end(struct schedule *schedule)
 	play_until(has_ended, 0);
 }
 
-void strikes_run_until(struct schedule *schedule, int64_t events)
+void strikes_run_until(int64_t events)
 {
-	(void)schedule;
 	play_until(has_events, events);
 	for (struct process *at = processes; at; at = at->next)
 		if (at->state == PROCESS_ALIVE && at->argv && at->argv[0] &&
 		    strcmp(at->argv[0], "stoker") == 0)
 			process_signal(at, SIGKILL);
+}
+
+void strikes_do(strike_fn fn)
+{
+	before_fn = fn;
+	if (play("before", false) != 0) {
+		tell_output();
+		world_broken("what comes before the strikes does not work");
+	}
+}
+
+void strikes_add_to_spec(const char *lines)
+{
+	static const char path[] = "/srv/user/job/job.yaml";
+
+	for (int host = 0; host < 2 && places.hosts[host]; host++) {
+		AUTO(auto_free) char *spec = tree_get(places.hosts[host], path, NULL);
+		AUTO(auto_free) char *longer = mem_format("%s%s", spec, lines);
+
+		tree_put(places.hosts[host], path, longer, strlen(longer), 0644);
+	}
 }
 
 /* ---- all of it ---- */

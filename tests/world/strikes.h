@@ -23,19 +23,28 @@
 typedef int (*strike_fn)(const char *run, struct err **err);
 
 struct strike_action {
-	const char *scenario;                    /* of setting.c */
-	void (*before)(struct schedule *places); /* by the world's own hand; NULL: nothing */
+	const char *scenario; /* of setting.c */
+	/* Prepares the world; NULL: nothing. */
+	void (*before)(struct schedule *places);
 	strike_fn act;
-	strike_fn again; /* what is asked afterwards; NULL: the same */
-	strike_fn check; /* looks at what is left then; NULL: again says it */
-	bool others;     /* processes that it starts are struck too */
+	strike_fn again; /* asked afterwards; NULL: the same */
+	strike_fn check; /* looks at what is left then; NULL: nobody */
+	uint64_t share;  /* every so many of the ways to calls; 0: all */
+	/* What the place refuses all the time, beside what is struck: an errno value, 0: nothing.
+	 * NULL: it refuses nothing. */
+	int (*refused)(enum call_id id, const char *path);
 };
 
-/* Strikes it; false if something broke, which is printed then. Prints how many cases there were. */
+/* Strikes it, in a process of its own; false if something broke, which is printed. Prints how many
+ * cases there were. */
 bool strikes_play_apart(const char *name, const struct strike_action *action);
 
-/* For `before`: plays the run to its end, or until it has so many events, and kills its drivers. */
+/* For `before`: plays the run to its end, or until it has so many events, and kills its drivers;
+ * has a process do something in which nothing fails. */
 void strikes_run_to_end(struct schedule *places);
-void strikes_run_until(struct schedule *places, int64_t events);
+void strikes_run_until(int64_t events);
+void strikes_do(strike_fn fn);
+/* Adds lines to the spec. */
+void strikes_add_to_spec(const char *lines);
 
 #endif

@@ -1,22 +1,25 @@
 /* What stoker is asked to do beside driving a run, with each of its calls failing in turn: see
  * strikes.h. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
+#include <errno.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
+#include <time.h>
 
 #include "jobs/base/hash.h"
 #include "jobs/base/mem.h"
+#include "jobs/run/background.h"
+#include "jobs/run/beside.h"
 #include "jobs/run/journal/forget.h"
+#include "jobs/run/request.h"
+#include "jobs/run/salvage.h"
+#include "tests/world/bucket.h"
 #include "tests/world/operators.h"
 #include "tests/world/programs.h"
 #include "tests/world/sqlite.h"
 #include "tests/world/strikes.h"
+#include "tests/world/tree.h"
 
 /* ---- removal ---- */
 
@@ -95,17 +98,390 @@ static int read_run(const char *run, struct err **err)
 	return 0;
 }
 
+/* ---- writing ---- */
+
+#define APPENDS 70 /* more than a chunk of a journal of objects */
+
+static int append_to(struct journal *journal, int64_t seq, struct err **err)
+{
+	struct event ev = { .kind = EV_REQUEST_STOP, .seq = seq, .at = { 1795000000000 + seq } };
+	json_auto_t *plan = json_object();
+
+	EVENT_SET_STR(&ev, reason, "a reason");
+	if (seq == 1) {
+		ev = (struct event){ .kind = EV_RUN_CREATED, .seq = 1, .at = ev.at };
+		EVENT_SET_STR(&ev, name, "n");
+		EVENT_SET_STR(&ev, engine, "local");
+		EVENT_SET(&ev, plan, plan);
+		EVENT_SET_STR(&ev, plan_digest, "00");
+		EVENT_SET(&ev, seed, 1);
+	}
+	return journal_append(journal, "written", &ev, err);
+}
+
+/* As whoever appends does it: from where the journal ends. */
+static int write_journal(const char *run, struct err **err)
+{
+	AUTO(journal_freep) struct journal *journal = NULL;
+	AUTO(sb_release) struct sb kept = SB_INIT;
+	int events = 0;
+	int64_t seq;
+
+	(void)run;
+	if (journal_open(NULL, JOURNAL_WRITE, &journal, err) < 0 ||
+	    journal_read(journal, "written", 1, count_run, &events, err) < 0)
+		return -1;
+	for (seq = events + 1; seq <= APPENDS; seq++)
+		if (append_to(journal, seq, err) < 0)
+			return -1;
+	if (journal_keep(journal, "written", APPENDS, "snapshot", 8, err) < 0 ||
+	    journal_kept(journal, "written", &seq, &kept, err) < 0)
+		return -1;
+	return 0;
+}
+
+static int check_written(const char *run, struct err **err)
+{
+	AUTO(journal_freep) struct journal *journal = NULL;
+	int events = 0;
+
+	(void)run;
+	if (journal_open(NULL, JOURNAL_READ, &journal, err) < 0 ||
+	    journal_read(journal, "written", 1, count_run, &events, err) < 0)
+		return -1;
+	if (events != APPENDS)
+		return err_set(err, EXIT_REFUSED, "%d events are there", events);
+	return 0;
+}
+
+/* A reader on a file system that is read-only, and the writer is dead: a copy is read. */
+static int refuse_side_files(enum call_id id, const char *path)
+{
+	bool opens = id == CALL_open || id == CALL_openat;
+
+	return opens && path && strstr(path, "journal.db-shm") ? EROFS : 0;
+}
+
+static void kill_writer(struct schedule *places)
+{
+	(void)places;
+	strikes_run_until(20);
+}
+
+/* ---- damage ---- */
+
+static int salvage(const char *run, struct err **err)
+{
+	AUTO(journal_freep) struct journal *journal = NULL;
+	const struct driver_options options = { .run = run };
+
+	if (journal_open(NULL, JOURNAL_SALVAGE, &journal, err) < 0)
+		return -1;
+	return salvage_run(journal, &options, err);
+}
+
+static int check_whole(const char *run, struct err **err)
+{
+	AUTO(journal_freep) struct journal *journal = NULL;
+	AUTO(err_freep) struct err *damage = NULL;
+	int events = 0;
+	int64_t good;
+
+	if (journal_open(NULL, JOURNAL_READ, &journal, err) < 0 ||
+	    journal_find_damage(journal, run, &good, &damage, err) < 0)
+		return -1;
+	if (damage)
+		return err_set(err, EXIT_REFUSED, "it is damaged still: %s", damage->message);
+	return journal_read(journal, run, 1, count_run, &events, err);
+}
+
+#define DAMAGED 9 /* the event */
+
+/* In the file, and in its log. */
+static void damage_database(struct machine *machine, const char *path)
+{
+	size_t len = 0;
+	AUTO(auto_free) char *bytes = tree_get(machine, path, &len);
+	char sought[32];
+
+	snprintf(sought, sizeof sought, "\"seq\":%d,", DAMAGED);
+	for (char *at = bytes; bytes && at + strlen(sought) < bytes + len; at++)
+		if (memcmp(at, sought, strlen(sought)) == 0)
+			at[2] = 'X';
+	if (bytes)
+		tree_put(machine, path, bytes, len, 0600);
+}
+
+static void damage_event(struct schedule *places)
+{
+	AUTO(auto_free)
+	char *key = mem_format("state/runs/%s/events/%012d.json", places->run, DAMAGED);
+	AUTO(auto_free) char *path = mem_format("/srv/user/%s", key);
+
+	strikes_run_until(20);
+	switch (places->setting.state) {
+	case STATE_SQLITE:
+		damage_database(places->hosts[0], "/srv/user/state/journal.db");
+		damage_database(places->hosts[0], "/srv/user/state/journal.db-wal");
+		break;
+	case STATE_BUCKET:
+		bucket_put("bucket", key, "{", 1);
+		break;
+	default:
+		tree_put(places->hosts[0], path, "{", 1, 0600);
+		break;
+	}
+}
+
+static void damage_first_event(struct schedule *places)
+{
+	AUTO(auto_free)
+	char *path = mem_format("/srv/user/state/runs/%s/events/%012d.json", places->run, 1);
+
+	strikes_run_until(20);
+	tree_put(places->hosts[0], path, "", 0, 0600);
+}
+
+static void empty_database(struct schedule *places)
+{
+	strikes_run_to_end(places);
+	tree_put(places->hosts[0], "/srv/user/state/journal.db", "", 0, 0600);
+}
+
+static void lose_mark(struct schedule *places)
+{
+	strikes_run_to_end(places);
+	(void)tree_remove(places->hosts[0], "/srv/user/state/journal.json");
+}
+
+static void damage_and_salvage(struct schedule *places)
+{
+	damage_event(places);
+	strikes_do(salvage);
+}
+
+static int find_damage(const char *run, struct err **err)
+{
+	AUTO(journal_freep) struct journal *journal = NULL;
+	AUTO(err_freep) struct err *damage = NULL;
+	int64_t good;
+	int found;
+
+	if (journal_open(NULL, JOURNAL_READ, &journal, err) < 0)
+		return -1;
+	found = journal_find_damage(journal, run, &good, &damage, err);
+	if (found < 0)
+		return -1;
+	if (found == 0 || good != DAMAGED - 1 || !damage || !damage->damage)
+		return err_set(err, EXIT_DEFECT, "the damage is not found, or not where it is");
+	return 0;
+}
+
+/* ---- driving ---- */
+
+#define SPEC "/srv/user/job/job.yaml"
+
+static int drive(const char *run, struct err **err)
+{
+	return operator_run(run, SPEC, err);
+}
+
+static int see_end(void *arg, const struct event *ev, json_t *row, struct err **err)
+{
+	(void)row, (void)err;
+	*(bool *)arg |= ev && ev->kind == EV_RUN_ENDED;
+	return 0;
+}
+
+static int check_ended(const char *run, struct err **err)
+{
+	AUTO(journal_freep) struct journal *journal = NULL;
+	bool ended = false;
+
+	if (journal_open(NULL, JOURNAL_READ, &journal, err) < 0 ||
+	    journal_read(journal, run, 1, see_end, &ended, err) < 0)
+		return -1;
+	return ended ? 0 : err_set(err, EXIT_REFUSED, "the run has not ended");
+}
+
+static int begin_run(const char *run, struct err **err)
+{
+	return operator_begin(run, SPEC, err);
+}
+
+static int check_begun(const char *run, struct err **err)
+{
+	AUTO(journal_freep) struct journal *journal = NULL;
+	int events = 0;
+
+	if (journal_open(NULL, JOURNAL_READ, &journal, err) < 0 ||
+	    journal_read(journal, run, 1, count_run, &events, err) < 0)
+		return -1;
+	return events == 1 ? 0 : err_set(err, EXIT_REFUSED, "%d events are there", events);
+}
+
+static void add_all(struct schedule *places)
+{
+	(void)places;
+	strikes_add_to_spec("failures:\n  - {regex: \"the frobnicator\", class: user, hint: \"mend it\"}\n");
+}
+
+static int start_in_background(const char *run, struct err **err)
+{
+	AUTO(journal_freep) struct journal *journal = NULL;
+	AUTO(background_freep) struct background *background = NULL;
+	pid_t pid;
+
+	if (journal_open(NULL, JOURNAL_WRITE, &journal, err) < 0 ||
+	    background_start(journal, run, &background, err) < 0)
+		return -1;
+	return background_wait(background, &pid, err);
+}
+
+static int await_end(const char *run, struct err **err)
+{
+	for (int i = 0; i < 600; i++) {
+		AUTO(err_freep) struct err *not_yet = NULL;
+		const struct timespec pause = { .tv_sec = 2 };
+
+		if (check_ended(run, &not_yet) == 0)
+			return 0;
+		nanosleep(&pause, NULL);
+	}
+	return check_ended(run, err);
+}
+
+/* The driver that was struck may have the run. */
+static int resume_in_background(const char *run, struct err **err)
+{
+	AUTO(err_freep) struct err *busy = NULL;
+
+	if (start_in_background(run, &busy) < 0 && busy->code != EXIT_BUSY) {
+		*err = TAKE(busy);
+		return -1;
+	}
+	return await_end(run, err);
+}
+
+static int resume(const char *run, struct err **err)
+{
+	return operator_resume(run, err);
+}
+
+/* ---- a stop ---- */
+
+static int request(const char *run, struct err **err)
+{
+	AUTO(journal_freep) struct journal *journal = NULL;
+	enum request_result result;
+
+	if (journal_open(NULL, JOURNAL_WRITE, &journal, err) < 0)
+		return -1;
+	return request_stop(journal, run, "enough", &result, err);
+}
+
+static int stop_beside(const char *run, struct err **err)
+{
+	AUTO(journal_freep) struct journal *journal = NULL;
+	struct stop_beside stop;
+
+	if (journal_open(NULL, JOURNAL_READ, &journal, err) < 0)
+		return -1;
+	return beside_stop(journal, run, "enough", NULL, NULL, &stop, err);
+}
+
+/* Whatever was told to stop, the next driver ends the run. */
+static int check_stopped(const char *run, struct err **err)
+{
+	return operator_resume(run, err) < 0 ? -1 : check_ended(run, err);
+}
+
+static int check_salvaged_stop(const char *run, struct err **err)
+{
+	return salvage(run, err) < 0 ? -1 : check_stopped(run, err);
+}
+
+/* ---- the lease ---- */
+
+static int look_at_lease(const char *run, struct err **err)
+{
+	AUTO(journal_freep) struct journal *journal = NULL;
+	AUTO(lease_freep) struct lease *lease = NULL;
+	AUTO(auto_free) char *locked = NULL;
+	int looked;
+
+	if (journal_open(NULL, JOURNAL_READ, &journal, err) < 0)
+		return -1;
+	while ((looked = lease_check(journal, run, NULL, &lease, err)) == 0) {
+		const struct timespec pause = { .tv_sec = 15 };
+
+		nanosleep(&pause, NULL);
+	}
+	if (looked < 0)
+		return -1;
+	locked = lease_find_lock(journal_dir(journal));
+	return 0;
+}
+
+static int take_lease(const char *run, struct err **err)
+{
+	AUTO(journal_freep) struct journal *journal = NULL;
+	AUTO(lease_freep) struct lease *lease = NULL;
+
+	if (journal_open(NULL, JOURNAL_WRITE, &journal, err) < 0 ||
+	    lease_take(journal, run, NULL, NULL, NULL, &lease, err) < 0)
+		return -1;
+	return lease_keep(lease, err) < 0 ? -1 : lease_remove(lease, err);
+}
+
 static const struct {
 	const char *name;
 	struct strike_action action;
 } actions[] = {
-	{ "read sqlite", { "sqlite", strikes_run_to_end, read_run, NULL, NULL, false } },
-	{ "read folder", { "two-nodes", strikes_run_to_end, read_run, NULL, NULL, false } },
-	{ "read bucket", { "far", strikes_run_to_end, read_run, NULL, NULL, false } },
-	{ "rm sqlite", { "sqlite", strikes_run_to_end, remove_all, NULL, check_removed, false } },
-	{ "rm folder", { "two-nodes", strikes_run_to_end, remove_but_checkpoints, NULL, check_removed, false } },
-	{ "rm bucket", { "far", strikes_run_to_end, remove_but_checkpoints, NULL, check_removed, false } },
-	{ "rm dry", { "sqlite", strikes_run_to_end, would_remove, NULL, read_run, false } },
+#define ON(where, first, ...) { .scenario = where, .before = first, .act = __VA_ARGS__ }
+	{ "read sqlite", ON("sqlite", strikes_run_to_end, read_run) },
+	{ "read folder", ON("two-nodes", strikes_run_to_end, read_run) },
+	{ "read bucket", ON("far", strikes_run_to_end, read_run) },
+	{ "read copy", ON("sqlite", kill_writer, read_run, .refused = refuse_side_files) },
+	{ "write sqlite", ON("sqlite", NULL, write_journal, .check = check_written) },
+	{ "write folder", ON("two-nodes", NULL, write_journal, .check = check_written) },
+	{ "write bucket", ON("far", NULL, write_journal, .check = check_written) },
+	{ "rm sqlite", ON("sqlite", strikes_run_to_end, remove_all, .check = check_removed) },
+	{ "rm folder",
+	  ON("two-nodes", strikes_run_to_end, remove_but_checkpoints, .check = check_removed) },
+	{ "rm bucket", ON("far", strikes_run_to_end, remove_but_checkpoints, .check = check_removed) },
+	{ "rm damaged", ON("sqlite", damage_event, remove_all, .check = check_removed) },
+	{ "rm dry", ON("sqlite", strikes_run_to_end, would_remove, .check = read_run) },
+	{ "damage sqlite", ON("sqlite", damage_event, find_damage) },
+	{ "damage folder", ON("two-nodes", damage_event, find_damage) },
+	{ "damage bucket", ON("far", damage_event, find_damage) },
+	{ "salvage sqlite", ON("sqlite", damage_event, salvage, .check = check_whole) },
+	{ "salvage folder", ON("two-nodes", damage_event, salvage, .check = check_whole) },
+	{ "salvage bucket", ON("far", damage_event, salvage, .check = check_whole) },
+	{ "salvage first", ON("two-nodes", damage_first_event, salvage, .check = check_whole) },
+	{ "salvage empty", ON("sqlite", empty_database, salvage, .check = check_whole) },
+	{ "salvage mark", ON("two-nodes", lose_mark, salvage, .check = check_whole) },
+	{ "begin sqlite", ON("sqlite", add_all, begin_run, .check = check_begun) },
+	{ "begin bucket", ON("far", add_all, begin_run, .check = check_begun) },
+	{ "settle sqlite",
+	  ON("sqlite", damage_and_salvage, resume, .check = check_ended, .share = 5) },
+	{ "settle folder",
+	  ON("two-nodes", damage_and_salvage, resume, .check = check_ended, .share = 5) },
+	{ "settle bucket", ON("far", damage_and_salvage, resume, .check = check_ended, .share = 3) },
+	{ "background",
+	  ON("sqlite", kill_writer, start_in_background, .again = resume_in_background) },
+	{ "request", ON("sqlite", kill_writer, request, .check = check_stopped) },
+	{ "stop beside", ON("two-nodes", kill_writer, stop_beside, .check = check_stopped) },
+	{ "stop far", ON("far", kill_writer, stop_beside, .check = check_stopped) },
+	{ "stop damaged", ON("sqlite", damage_event, stop_beside, .check = check_salvaged_stop) },
+	{ "lease look sqlite", ON("sqlite", kill_writer, look_at_lease) },
+	{ "lease look bucket", ON("far", kill_writer, look_at_lease) },
+	{ "lease take sqlite", ON("sqlite", kill_writer, take_lease) },
+	{ "lease take folder", ON("two-nodes", kill_writer, take_lease) },
+	{ "drive sqlite", ON("sqlite", add_all, drive, .check = check_ended, .share = 20) },
+	{ "drive folder", ON("two-nodes", add_all, drive, .check = check_ended, .share = 20) },
+	{ "drive bucket", ON("far", add_all, drive, .check = check_ended, .share = 10) },
+#undef ON
 };
 
 int main(int argc, char **argv)
