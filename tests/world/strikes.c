@@ -23,21 +23,21 @@ pid_t __real_waitpid(pid_t pid, int *status, int options);
 void __real__exit(int status) __attribute__((noreturn));
 
 #define OUT "/srv/user/struck"
-/* Longer than limits.unreachable, as long as which a command waits for a service or a lease. */
-#define LONGEST_NS (25 * 3600 * WORLD_S)
+#define LASTING_NS (10 * 60 * WORLD_S)
+#define LONGEST_NS (2 * 3600 * WORLD_S)
 #define SITES_MAX  65536
 #define FRAMES     48
 #define MOST_CALLS 2000000 /* of one that does not turn in a circle */
 
 /* How a call fails. */
 enum way { WAY_ONCE, WAY_LASTING, WAY_DONE, WAYS };
-static const char *const way_names[WAYS] = { "once", "from then on", "though done" };
+static const char *const way_names[WAYS] = { "once", "for minutes", "though done" };
 
 static const struct strike_action *action;
 static struct schedule places;
 static struct process *struck; /* whose calls fail; NULL: none do */
 static strike_fn before_fn;    /* of strikes_do() */
-static uint64_t calls, sites, cases, broken;
+static uint64_t calls, sites, share, cases, broken;
 
 /* This process is a case: of which call, and how. */
 static struct {
@@ -45,6 +45,7 @@ static struct {
 	enum call_id id;
 	int error;
 	enum way way;
+	int64_t until_ns; /* of WAY_LASTING */
 	char words[200];
 } own;
 
@@ -85,8 +86,13 @@ static int strike_main(int argc, char **argv)
 	int open_before = count_open(), result;
 
 	/* It is this program that background_start() starts. */
-	if (argc > 4 && strcmp(argv[1], "--state") == 0)
-		return operator_resume(argv[argc - 1], &why);
+	if (argc > 4 && strcmp(argv[1], "--state") == 0) {
+		result = operator_resume(argv[argc - 1], &why);
+		if (result >= 0)
+			return result;
+		(void)complain("the background", why);
+		return (int)why->code;
+	}
 	result = fn_named(argv[1])(argv[2], &why);
 	if (count_open() != open_before)
 		return complain("a descriptor is left open", why);
@@ -122,6 +128,7 @@ static bool next_case(enum call_id id, int error, enum way way, const char *path
 		own.id = id;
 		own.error = error;
 		own.way = way;
+		own.until_ns = now_ns + LASTING_NS;
 		snprintf(own.words, sizeof own.words, "%s(%.90s) %s %s", call_rows[id].name,
 			 len > 90 ? path + len - 90
 			 : len    ? path
@@ -177,12 +184,12 @@ static void on_call(struct process *process, struct call *call, const char *path
 	if (call->error)
 		return;
 	if (own.is) {
-		if (own.way == WAY_LASTING && call->id == own.id)
+		if (own.way == WAY_LASTING && call->id == own.id && now_ns < own.until_ns)
 			strike(process, call);
 		return;
 	}
 	calls++;
-	if (!is_new_way_here(call->id) || (action->share && sites % action->share != 0))
+	if (!is_new_way_here(call->id) || sites % share != 0)
 		return;
 	while (row->errors[errors])
 		errors++;
@@ -382,11 +389,12 @@ static bool strikes_play(const char *name, const struct strike_action *given)
 	return good && broken == 0 && cases > 0;
 }
 
-bool strikes_play_apart(const char *name, const struct strike_action *given)
+bool strikes_play_apart(const char *name, const struct strike_action *given, uint64_t every)
 {
 	pid_t pid;
 	int status;
 
+	share = (given->share ? given->share : 1) * (every ? every : 1);
 	fflush(stdout);
 	pid = __real_fork();
 	if (pid == 0)

@@ -1,7 +1,6 @@
 /*
  * Strikes: one thing that stoker is asked to do, and each call of it that touches the outside fails
- * in turn, in a fork of the world, with each of its errors: once; from then on, as long as the
- * process lives; or once although it was carried out. What must come of it:
+ * in turn, in a fork of the world, with each of its errors: once; for minutes; or once although it was carried out. What must come of it:
  *
  *   it ends: done as asked, or with an error that has words and is no defect of stoker;
  *   it leaves no descriptor open;
@@ -29,15 +28,15 @@ struct strike_action {
 	strike_fn act;
 	strike_fn again; /* asked afterwards; NULL: the same */
 	strike_fn check; /* looks at what is left then; NULL: nobody */
-	uint64_t share;  /* every so many of the ways to calls; 0: all */
+	uint64_t share;  /* of the ways to calls, one of so many; 0: all */
 	/* What the place refuses all the time, beside what is struck: an errno value, 0: nothing.
 	 * NULL: it refuses nothing. */
 	int (*refused)(enum call_id id, const char *path);
 };
 
-/* Strikes it, in a process of its own; false if something broke, which is printed. Prints how many
- * cases there were. */
-bool strikes_play_apart(const char *name, const struct strike_action *action);
+/* Strikes it, at one of `every` so many ways of its share, in a process of its own; false if
+ * something broke, which is printed. Prints how many cases there were. */
+bool strikes_play_apart(const char *name, const struct strike_action *action, uint64_t every);
 
 /* For `before`: plays the run to its end, or until it has so many events, and kills its drivers;
  * has a process do something in which nothing fails. */
