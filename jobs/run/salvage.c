@@ -103,9 +103,8 @@ static int find_damage(struct journal *journal, const char *run, int64_t *ret_go
 			return found;
 		before = *ret_good;
 	}
-	return err_set(err, EXIT_REFUSED,
-		       "the journal of run %s reads otherwise each time: %s", run,
-		       (*ret_damage)->message);
+	return err_set(err, EXIT_REFUSED, "the journal of run %s reads otherwise each time: %s",
+		       run, (*ret_damage)->message);
 }
 
 int salvage_run(struct journal *journal, const struct driver_options *options, struct err **err)

@@ -355,7 +355,8 @@ bool setting_cache_whole(void)
 struct process *operator_start(struct schedule *schedule, int host, const char *command,
 			       const char *run)
 {
-	AUTO(auto_free) char *state = mem_format("STOKER_STATE=%s", setting_state(&schedule->setting));
+	AUTO(auto_free)
+	char *state = mem_format("STOKER_STATE=%s", setting_state(&schedule->setting));
 	bool runs = strcmp(command, "run") == 0;
 	char *argv[] = { (char *)"stoker", (char *)command, (char *)run,
 			 runs ? (char *)(JOB "job.yaml") : NULL, NULL };

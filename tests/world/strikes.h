@@ -1,6 +1,7 @@
 /*
  * Strikes: one thing that stoker is asked to do, and each call of it that touches the outside fails
- * in turn, in a fork of the world, with each of its errors: once; for minutes; or once although it was carried out. What must come of it:
+ * in turn, in a fork of the world, with each of its errors: once; for minutes; or once although it
+ * was carried out. What must come of it:
  *
  *   it ends: done as asked, or with an error that has words and is no defect of stoker;
  *   it leaves no descriptor open;
@@ -35,8 +36,10 @@ struct strike_action {
 };
 
 /* Strikes it, at one of `every` so many ways of its share, in a process of its own; false if
- * something broke, which is printed. Prints how many cases there were. */
-bool strikes_play_apart(const char *name, const struct strike_action *action, uint64_t every);
+ * something broke, which is printed with the words of the case. Prints how many cases there were.
+ * `case_words`: those cases alone; NULL: all. */
+bool strikes_play_apart(const char *name, const struct strike_action *action, uint64_t every,
+			const char *case_words);
 
 /* For `before`: plays the run to its end, or until it has so many events, and kills its drivers;
  * has a process do something in which nothing fails. */

@@ -90,12 +90,14 @@ static int read_run(const char *run, struct err **err)
 	    journal_read(journal, found, 1, count_run, &events, err) < 0)
 		return -1;
 	if (strcmp(found, run) != 0 || json_array_size(runs) != 1 || events < 10)
-		return err_set(err, EXIT_DEFECT, "the journal shows %zu runs, the last is %s, with %d events",
+		return err_set(err, EXIT_DEFECT,
+			       "the journal shows %zu runs, the last is %s, with %d events",
 			       json_array_size(runs), found, events);
 	if (journal_find_damage(journal, run, &good, &damage, err) < 0)
 		return -1;
 	if (damage)
-		return err_set(err, EXIT_DEFECT, "a whole run is called damaged: %s", damage->message);
+		return err_set(err, EXIT_DEFECT, "a whole run is called damaged: %s",
+			       damage->message);
 	return 0;
 }
 
@@ -207,7 +209,8 @@ static int check_salvaged(const char *run, struct err **err)
 	    journal_read(journal, run, 1, see_salvaged, &salvaged, err) < 0)
 		return -1;
 	if (salvaged.at != damaged)
-		return err_set(err, EXIT_REFUSED, "event %lld is damaged, and from %lld on all is set aside",
+		return err_set(err, EXIT_REFUSED,
+			       "event %lld is damaged, and from %lld on all is set aside",
 			       (long long)damaged, (long long)salvaged.at);
 	return 0;
 }
@@ -226,7 +229,6 @@ static int check_whole(const char *run, struct err **err)
 		return err_set(err, EXIT_REFUSED, "it is damaged still: %s", damage->message);
 	return journal_read(journal, run, 1, count_run, &events, err);
 }
-
 
 /* In the file, and in its log. */
 static void damage_database(struct machine *machine, const char *path)
@@ -315,8 +317,8 @@ static int find_damage(const char *run, struct err **err)
 	if (found < 0)
 		return -1;
 	if (found == 0 || good != damaged - 1 || !damage || !damage->damage)
-		return err_set(err, EXIT_DEFECT, "damage is found: %d, behind event %lld: %s", found,
-			       (long long)good, damage ? damage->message : "-");
+		return err_set(err, EXIT_DEFECT, "damage is found: %d, behind event %lld: %s",
+			       found, (long long)good, damage ? damage->message : "-");
 	return 0;
 }
 
@@ -377,7 +379,8 @@ static int check_begun(const char *run, struct err **err)
 static void add_all(struct schedule *places)
 {
 	(void)places;
-	strikes_add_to_spec("failures:\n  - {regex: \"the frobnicator\", class: user-code, hint: \"mend it\"}\n");
+	strikes_add_to_spec("failures:\n  - {regex: \"the frobnicator\", class: user-code, hint: "
+			    "\"mend it\"}\n");
 }
 
 static int start_in_background(const char *run, struct err **err)
@@ -408,8 +411,10 @@ static int await_end(const char *run, struct err **err)
 /* The driver that was struck may have the run. */
 static int resume_in_background(const char *run, struct err **err)
 {
-	AUTO(err_freep) struct err *busy = NULL;
+	AUTO(err_freep) struct err *busy = NULL, *not_yet = NULL;
 
+	if (check_ended(run, &not_yet) == 0)
+		return 0;
 	if (start_in_background(run, &busy) < 0 && busy->code != EXIT_BUSY) {
 		*err = TAKE(busy);
 		return -1;
@@ -492,7 +497,10 @@ static const struct {
 	const char *name;
 	struct strike_action action;
 } actions[] = {
-#define ON(where, first, ...) { .scenario = where, .before = first, .act = __VA_ARGS__ }
+#define ON(where, first, ...)                                                                      \
+	{                                                                                          \
+		.scenario = where, .before = first, .act = __VA_ARGS__                             \
+	}
 	{ "read sqlite", ON("sqlite", strikes_run_to_end, read_run) },
 	{ "read folder", ON("two-nodes", strikes_run_to_end, read_run) },
 	{ "read bucket", ON("far", strikes_run_to_end, read_run) },
@@ -503,7 +511,8 @@ static const struct {
 	{ "rm sqlite", ON("sqlite", strikes_run_to_end, remove_all, .check = check_removed) },
 	{ "rm folder",
 	  ON("two-nodes", strikes_run_to_end, remove_but_checkpoints, .check = check_removed) },
-	{ "rm bucket", ON("far", strikes_run_to_end, remove_but_checkpoints, .check = check_removed) },
+	{ "rm bucket",
+	  ON("far", strikes_run_to_end, remove_but_checkpoints, .check = check_removed) },
 	{ "rm damaged", ON("sqlite", damage_event, remove_all, .check = check_removed) },
 	{ "rm dry", ON("sqlite", strikes_run_to_end, would_remove, .check = read_run) },
 	{ "damage sqlite", ON("sqlite", damage_ended, find_damage) },
@@ -516,13 +525,15 @@ static const struct {
 	{ "salvage first", ON("two-nodes", damage_first_event, salvage, .check = check_whole) },
 	{ "salvage empty", ON("sqlite", empty_database, salvage, .check = check_whole) },
 	{ "salvage mark", ON("two-nodes", lose_mark, salvage, .check = check_whole) },
-	{ "begin sqlite", ON("sqlite", add_all, begin_run, .again = begin_again, .check = check_begun) },
-	{ "begin bucket", ON("far", add_all, begin_run, .again = begin_again, .check = check_begun) },
+	{ "begin sqlite",
+	  ON("sqlite", add_all, begin_run, .again = begin_again, .check = check_begun) },
+	{ "begin bucket",
+	  ON("far", add_all, begin_run, .again = begin_again, .check = check_begun) },
 	{ "settle sqlite",
-	  ON("sqlite", damage_and_salvage, resume, .check = check_ended, .share = 5) },
+	  ON("sqlite", damage_and_salvage, resume, .check = check_ended, .share = 2) },
 	{ "settle folder",
-	  ON("two-nodes", damage_and_salvage, resume, .check = check_ended, .share = 5) },
-	{ "settle bucket", ON("far", damage_and_salvage, resume, .check = check_ended, .share = 3) },
+	  ON("two-nodes", damage_and_salvage, resume, .check = check_ended, .share = 2) },
+	{ "settle bucket", ON("far", damage_and_salvage, resume, .check = check_ended) },
 	{ "background",
 	  ON("sqlite", kill_writer, start_in_background, .again = resume_in_background) },
 	{ "request", ON("sqlite", kill_writer, request, .check = check_stopped) },
@@ -533,14 +544,14 @@ static const struct {
 	{ "lease look bucket", ON("far", kill_writer, look_at_lease) },
 	{ "lease take sqlite", ON("sqlite", kill_writer, take_lease) },
 	{ "lease take folder", ON("two-nodes", kill_writer, take_lease) },
-	{ "drive sqlite", ON("sqlite", add_all, drive, .check = check_ended, .share = 20) },
-	{ "drive folder", ON("two-nodes", add_all, drive, .check = check_ended, .share = 20) },
-	{ "drive bucket", ON("far", add_all, drive, .check = check_ended, .share = 10) },
+	{ "drive sqlite", ON("sqlite", add_all, drive, .check = check_ended, .share = 10) },
+	{ "drive folder", ON("two-nodes", add_all, drive, .check = check_ended, .share = 10) },
+	{ "drive bucket", ON("far", add_all, drive, .check = check_ended, .share = 2) },
 #undef ON
 };
 
-/* strikes_test [EVERY [NAME]]: every so many of the ways to calls; the actions with that in their
- * name. */
+/* strikes_test [EVERY [NAME [CASE]]]: at one of so many ways to calls; the actions with that in
+ * their name; the cases with that in their words. */
 int main(int argc, char **argv)
 {
 	char hex[SHA256_HEX];
@@ -554,6 +565,7 @@ int main(int argc, char **argv)
 	hash_sha256_hex("", 0, hex);
 	for (size_t i = 0; i < STK_LENGTH(actions); i++)
 		if (argc < 3 || strstr(actions[i].name, argv[2]))
-			good &= strikes_play_apart(actions[i].name, &actions[i].action, every);
+			good &= strikes_play_apart(actions[i].name, &actions[i].action, every,
+						   argc > 3 ? argv[3] : NULL);
 	return good ? 0 : 1;
 }
