@@ -86,6 +86,27 @@ static int put_aside(struct journal *journal, const struct driver_options *optio
 	return 1;
 }
 
+#define LOOKS_MAX 5
+
+/* Looks for the damage until two looks in a row agree on where it begins: a read that fails once
+ * (SQLite takes EIO for a damaged page) must not have good events set aside. */
+static int find_damage(struct journal *journal, const char *run, int64_t *ret_good,
+		       struct err **ret_damage, struct err **err)
+{
+	int64_t before = -1;
+	int found = 1;
+
+	for (int looks = 0; looks < LOOKS_MAX; looks++) {
+		err_freep(ret_damage);
+		found = journal_find_damage(journal, run, ret_good, ret_damage, err);
+		if (found <= 0 || *ret_good == before)
+			return found;
+		before = *ret_good;
+	}
+	return err_set(err, EXIT_REFUSED, "the journal of run %s reads otherwise each time: %s",
+		       run, (*ret_damage)->message);
+}
+
 int salvage_run(struct journal *journal, const struct driver_options *options, struct err **err)
 {
 	AUTO(lease_freep) struct lease *lease = NULL;
@@ -96,7 +117,7 @@ int salvage_run(struct journal *journal, const struct driver_options *options, s
 	if (lease_take(journal, options->run, options->lease, options->on_wait, options->arg,
 		       &lease, err) < 0)
 		return -1;
-	found = journal_find_damage(journal, options->run, &good, &damage, err);
+	found = find_damage(journal, options->run, &good, &damage, err);
 	if (found <= 0)
 		return found;
 	/* Reading may have taken long. */

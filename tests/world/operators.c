@@ -60,7 +60,7 @@ static int load_plan(const char *path, const struct journal *journal, struct pla
 	return plan_make(spec, journal, ret, err);
 }
 
-static int do_run(const char *run, const char *spec, struct err **err)
+int operator_run(const char *run, const char *spec, struct err **err)
 {
 	AUTO(journal_freep) struct journal *journal = NULL;
 	AUTO(plan_freep) struct plan *plan = NULL;
@@ -71,7 +71,20 @@ static int do_run(const char *run, const char *spec, struct err **err)
 	return drive(journal, run, plan, err);
 }
 
-static int do_resume(const char *run, struct err **err)
+int operator_begin(const char *run, const char *spec, struct err **err)
+{
+	AUTO(journal_freep) struct journal *journal = NULL;
+	AUTO(plan_freep) struct plan *plan = NULL;
+	struct driver_options options = { .run = run };
+
+	if (journal_open(NULL, JOURNAL_WRITE, &journal, err) < 0 ||
+	    load_plan(spec, journal, &plan, err) < 0)
+		return -1;
+	options.plan = plan;
+	return driver_begin(journal, &options, err);
+}
+
+int operator_resume(const char *run, struct err **err)
 {
 	AUTO(journal_freep) struct journal *journal = NULL;
 
@@ -97,9 +110,9 @@ static int stoker_main(int argc, char **argv)
 	int code = EXIT_USAGE;
 
 	if (argc == 4 && strcmp(argv[1], "run") == 0)
-		code = do_run(argv[2], argv[3], &why);
+		code = operator_run(argv[2], argv[3], &why);
 	else if (argc == 3 && strcmp(argv[1], "resume") == 0)
-		code = do_resume(argv[2], &why);
+		code = operator_resume(argv[2], &why);
 	else if (argc == 3 && strcmp(argv[1], "stop") == 0)
 		code = do_stop(argv[2], &why);
 	if (code >= 0)

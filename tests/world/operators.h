@@ -10,6 +10,14 @@
 #ifndef STK_TESTS_WORLD_OPERATORS_H
 #define STK_TESTS_WORLD_OPERATORS_H
 
+#include "jobs/base/err.h"
+
 void operators_register(void);
+
+/* What `run` and `resume` do; the exit status that the run has, or -1. */
+int operator_run(const char *run, const char *spec, struct err **err);
+/* As `run --detach` begins one, without a driver. */
+int operator_begin(const char *run, const char *spec, struct err **err);
+int operator_resume(const char *run, struct err **err);
 
 #endif

@@ -46,7 +46,7 @@ static const char *workspace_of(const struct setting *setting)
 	return setting->state == STATE_SHARE ? "/shared/work" : "/srv/user/work";
 }
 
-static const char *state_of(const struct setting *setting)
+const char *setting_state(const struct setting *setting)
 {
 	static const char *const urls[STATE_KINDS] = {
 		[STATE_SQLITE] = "/srv/user/state",
@@ -355,7 +355,8 @@ bool setting_cache_whole(void)
 struct process *operator_start(struct schedule *schedule, int host, const char *command,
 			       const char *run)
 {
-	AUTO(auto_free) char *state = mem_format("STOKER_STATE=%s", state_of(&schedule->setting));
+	AUTO(auto_free)
+	char *state = mem_format("STOKER_STATE=%s", setting_state(&schedule->setting));
 	bool runs = strcmp(command, "run") == 0;
 	char *argv[] = { (char *)"stoker", (char *)command, (char *)run,
 			 runs ? (char *)(JOB "job.yaml") : NULL, NULL };

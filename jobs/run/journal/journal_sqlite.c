@@ -239,13 +239,12 @@ static bool is_left(struct sqlite_store *store, const char *run)
 }
 
 /* The derived state goes first: it is worthless without the events, so a failure to delete it
- * matters less. No row can be deleted from damaged pages. */
+ * matters less. No row can be deleted from damaged pages. The end mark goes last: without it a run
+ * that lacks its last events looks whole, and one that has not ended cannot be removed. */
 static int sqlite_forget(void *opened, const char *run, struct err **err)
 {
 	struct sqlite_store *store = opened;
 
-	if (end_mark_remove(store->dir, run, err) < 0)
-		return -1;
 	if (has_kept(store) &&
 	    journal_sqlite_delete(store, "DELETE FROM kept WHERE run=?1", run, err) < 0 &&
 	    !(*err)->damage)
@@ -253,11 +252,13 @@ static int sqlite_forget(void *opened, const char *run, struct err **err)
 	err_freep(err);
 	if (journal_sqlite_delete(store, "DELETE FROM event WHERE run=?1", run, err) == 0 &&
 	    !is_left(store, run))
-		return 0;
+		return end_mark_remove(store->dir, run, err);
 	if (*err && !(*err)->damage)
 		return -1;
 	err_freep(err);
-	return journal_sqlite_set_aside(store, run, err);
+	return journal_sqlite_set_aside(store, run, err) < 0
+		       ? -1
+		       : end_mark_remove(store->dir, run, err);
 }
 
 static int sqlite_first_keep(void *opened, const char *run, const char *body, struct err **err)

@@ -43,14 +43,16 @@ static int check_format(struct sqlite_store *store, struct err **err)
 	return 0;
 }
 
-/* True if the table exists. A writer may have been stopped, or run out of space, before its first
- * event. */
-static bool is_begun(struct sqlite_store *store)
+/* Looks for the table: 1, 0 if it is absent, -1. A writer may have been stopped, or run out of
+ * space, before its first event. */
+static int find_table(struct sqlite_store *store, struct err **err)
 {
 	char tables[8];
 
 	journal_sqlite_query(store->db, "SELECT count(*) FROM sqlite_master WHERE name='event'",
 			     tables, sizeof tables);
+	if (tables[0] == '\0')
+		return journal_sqlite_fail(err, store, "read");
 	return strcmp(tables, "0") != 0;
 }
 
@@ -87,6 +89,7 @@ static int refuse_lost(const struct sqlite_store *store, const char *what, struc
 static int set_up(struct sqlite_store *store, struct err **err)
 {
 	char mode[16];
+	int begun;
 
 	set_wal(store, mode, sizeof mode);
 	if (mode[0] == '\0')
@@ -103,8 +106,9 @@ static int set_up(struct sqlite_store *store, struct err **err)
 		return err_set(err, EXIT_DEFECT, "SQLite ignores synchronous=FULL");
 	if (check_format(store, err) < 0)
 		return -1;
-	if (is_begun(store))
-		return 0;
+	begun = find_table(store, err);
+	if (begun != 0)
+		return begun < 0 ? -1 : 0;
 	if (!store->renewed && refuse_lost(store, "without events", err) < 0)
 		return -1;
 	if (sqlite3_exec(store->db,
@@ -289,12 +293,14 @@ static int check_file(const struct sqlite_store *store, struct err **err)
 
 static int open_for_reading(struct sqlite_store **store, struct err **err)
 {
-	int there = check_file(*store, err);
+	int there = check_file(*store, err), begun = 0;
 
 	if (there < 0 || (there > 0 && open_to_read(*store, err) < 0))
 		return -1;
-	if (there > 0 && is_begun(*store))
-		return 0;
+	if (there > 0)
+		begun = find_table(*store, err);
+	if (begun != 0)
+		return begun < 0 ? -1 : 0;
 	if (there > 0 && refuse_lost(*store, "without events", err) < 0)
 		return -1;
 	journal_sqlite_autoclose(store);

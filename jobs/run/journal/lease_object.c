@@ -176,6 +176,9 @@ static enum swap_object swap_object(struct lease *lease, bool make, struct err *
 			*err = TAKE(unread);
 		return SWAP_UNKNOWN;
 	}
+	/* The write failed, and nothing has changed: nobody else was faster. */
+	if (written < 0 && is_same)
+		return SWAP_UNKNOWN;
 	return classify_swap(lease, object, written == 0 && is_same, err);
 }
 

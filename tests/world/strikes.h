@@ -1,0 +1,52 @@
+/*
+ * Strikes: one thing that stoker is asked to do, and each call of it that touches the outside fails
+ * in turn, in a fork of the world, with each of its errors: once; for minutes; or once although it
+ * was carried out. What must come of it:
+ *
+ *   it ends: done as asked, or with an error that has words and is no defect of stoker;
+ *   it leaves no descriptor open;
+ *   asked again, when nothing fails any more, it does what it was asked to do, and what it
+ *   leaves is what it leaves when nothing ever fails.
+ *
+ * points.h does the like with a whole run.
+ */
+#ifndef STK_TESTS_WORLD_STRIKES_H
+#define STK_TESTS_WORLD_STRIKES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "jobs/base/err.h"
+#include "tests/world/play.h"
+
+/* Done by a process of the world; `run` is that of the scenario. 0 or more, or -1 with an error. */
+typedef int (*strike_fn)(const char *run, struct err **err);
+
+struct strike_action {
+	const char *scenario; /* of setting.c */
+	/* Prepares the world; NULL: nothing. */
+	void (*before)(struct schedule *places);
+	strike_fn act;
+	strike_fn again; /* asked afterwards; NULL: the same */
+	strike_fn check; /* looks at what is left then; NULL: nobody */
+	uint64_t share;  /* of the ways to calls, one of so many; 0: all */
+	/* What the place refuses all the time, beside what is struck: an errno value, 0: nothing.
+	 * NULL: it refuses nothing. */
+	int (*refused)(enum call_id id, const char *path);
+};
+
+/* Strikes it, at one of `every` so many ways of its share, in a process of its own; false if
+ * something broke, which is printed with the words of the case. Prints how many cases there were.
+ * `case_words`: those cases alone; NULL: all. */
+bool strikes_play_apart(const char *name, const struct strike_action *action, uint64_t every,
+			const char *case_words);
+
+/* For `before`: plays the run to its end, or until it has so many events, and kills its drivers;
+ * has a process do something in which nothing fails. */
+void strikes_run_to_end(struct schedule *places);
+void strikes_run_until(int64_t events);
+void strikes_do(strike_fn fn);
+/* Adds lines to the spec. */
+void strikes_add_to_spec(const char *lines);
+
+#endif
