@@ -4,7 +4,8 @@
  *
  * A request in the journal is acted on when the driver tells the job to save, asks the engine to
  * stop or to find it, or ends the run; a signal when the driver has ended, or where it stops the
- * run (habits.h) has requested that.
+ * run (habits.h) has requested that. A driver that takes over opens the workspace first, by which a
+ * job is told and stopped: a refusal of that shows that it has heard.
  */
 #include <signal.h>
 #include <string.h>
@@ -96,6 +97,15 @@ static void on_journal(const struct process *who, enum journal_word word)
 			stretch_begin(&signalled[i].since, who);
 }
 
+static void on_refusal(const struct refusal *refusal)
+{
+	if (!request.open || refusal->who != request.since.who ||
+	    !strstr(refusal->about, "/stoker-probe-"))
+		return;
+	stretch_begin(&request.since, refusal->who);
+	request.since.from_ns += figure_ns(C1_AGAIN);
+}
+
 static void on_signal(const struct process *to, int signo)
 {
 	if ((signo != SIGTERM && signo != SIGINT) || fault_target_of(to) != TARGET_DRIVER ||
@@ -136,4 +146,5 @@ const struct clock_rule clock_heard = {
 	.on_journal = on_journal,
 	.on_signal = on_signal,
 	.on_call = on_call,
+	.on_refusal = on_refusal,
 };
