@@ -85,13 +85,20 @@ static void on_call(const struct process *who, enum call_id id, const char *abou
 		request.open = false;
 }
 
+/* It waits before the next try. */
+static void try_again(const struct process *who)
+{
+	stretch_begin(&request.since, who);
+	request.since.from_ns += figure_ns(C1_AGAIN);
+}
+
 /* A request that cannot be read, or what follows from it cannot be journalled. */
 static void on_journal(const struct process *who, enum journal_word word)
 {
 	if (word != JOURNAL_REFUSED)
 		return;
 	if (who == request.since.who)
-		stretch_begin(&request.since, who);
+		try_again(who);
 	for (size_t i = 0; i < signalled_count; i++)
 		if (signalled[i].stops && signalled[i].since.who == who)
 			stretch_begin(&signalled[i].since, who);
@@ -99,11 +106,9 @@ static void on_journal(const struct process *who, enum journal_word word)
 
 static void on_refusal(const struct refusal *refusal)
 {
-	if (!request.open || refusal->who != request.since.who ||
-	    !strstr(refusal->about, "/stoker-probe-"))
-		return;
-	stretch_begin(&request.since, refusal->who);
-	request.since.from_ns += figure_ns(C1_AGAIN);
+	if (request.open && refusal->who == request.since.who &&
+	    strstr(refusal->about, "/stoker-probe-"))
+		try_again(refusal->who);
 }
 
 static void on_signal(const struct process *to, int signo)
