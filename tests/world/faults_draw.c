@@ -314,6 +314,35 @@ static void draw_again(int times)
 	}
 }
 
+static void draw_at(enum fault_kind kind, enum event_kind at, int64_t times)
+{
+	struct fault *fault = &faults[fault_count++];
+
+	draw_one(fault, kind);
+	fault->after = event_rows[at].name;
+	fault->at_event = times;
+	fault->at_ns = draw_soon();
+}
+
+/* Around turns of the run that come once or twice in it: who has set a limit watches what becomes
+ * of it, what is to save just then may be stuck, and a place refuses where an attempt ends. */
+static void draw_around_turns(void)
+{
+	if (fault_count + 4 > FAULTS_MAX)
+		return;
+	if (playing->setting.deadline_s > 0 && chance_one_in(2))
+		draw_at(FAULT_STOP, EV_LIMIT_REACHED, 1);
+	if (playing->setting.deadline_s > 0 && chance_one_in(3)) {
+		draw_at(FAULT_PAUSE, EV_LIMIT_REACHED, 1);
+		faults[fault_count - 1].target = TARGET_AGENT;
+	}
+	if (chance_one_in(3))
+		draw_at(FAULT_PLACE, chance_one_in(2) ? EV_ATTEMPT_STARTED : EV_ATTEMPT_ENDED,
+			1 + chance_below(3));
+	if (playing->setting.cloud && chance_one_in(3))
+		draw_at(FAULT_SERVICE, EV_ATTEMPT_INTENDED, 1 + chance_below(2));
+}
+
 void faults_draw(void)
 {
 	int families = 1 + (int)chance_below(5);
@@ -341,5 +370,8 @@ void faults_draw(void)
 				draw_stop_in(&faults[fault_count - 1]);
 		}
 	}
+	/* Last, so that what they draw leaves the others as they are. */
+	if (!playing->setting.calm)
+		draw_around_turns();
 	hangs_draw();
 }
