@@ -336,9 +336,12 @@ static void draw_around_turns(void)
 		draw_at(FAULT_PAUSE, EV_LIMIT_REACHED, 1);
 		faults[fault_count - 1].target = TARGET_AGENT;
 	}
-	if (chance_one_in(3))
+	if (chance_one_in(3)) {
+		int64_t times = 1 + chance_below(3);
+
 		draw_at(FAULT_PLACE, chance_one_in(2) ? EV_ATTEMPT_STARTED : EV_ATTEMPT_ENDED,
-			1 + chance_below(3));
+			times);
+	}
 	if (playing->setting.cloud && chance_one_in(3))
 		draw_at(FAULT_SERVICE, EV_ATTEMPT_INTENDED, 1 + chance_below(2));
 }
