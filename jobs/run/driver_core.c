@@ -27,14 +27,17 @@ struct utc driver_now(const struct driver *driver)
 	return now;
 }
 
+static int fail_taken_over(const struct driver *driver, struct err **err)
+{
+	return err_set(err, EXIT_BUSY, "another driver took run %s over", driver->run);
+}
+
 int driver_absorb(struct driver *driver, struct err **err)
 {
 	driver->journal_fails = replay_rest(driver, err) < 0;
 	if (driver->journal_fails)
 		return -1;
-	if (driver->stood_down)
-		return err_set(err, EXIT_BUSY, "another driver took run %s over", driver->run);
-	return 0;
+	return driver->stood_down ? fail_taken_over(driver, err) : 0;
 }
 
 int driver_try_record(struct driver *driver, struct event *ev, struct err **err)
@@ -43,6 +46,10 @@ int driver_try_record(struct driver *driver, struct event *ev, struct err **err)
 	struct event read;
 	int appended;
 
+	/* A turn goes on after a look that failed, and would add to what the other one has written.
+	 */
+	if (driver->stood_down)
+		return fail_taken_over(driver, err);
 	ev->seq = driver->seq + 1;
 	ev->at = driver_now(driver);
 	appended = journal_append(driver->journal, driver->run, ev, err);

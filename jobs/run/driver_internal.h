@@ -96,6 +96,10 @@ struct driver {
 	/* the engine was asked to start the attempt, which may not be journalled yet: rebuilt, a
 	 * driver that takes over looks for the intended attempt (ATTEMPT_UNCERTAIN) */
 	bool submitted;
+	/* what the engine said then, until it is journalled: it did not know whether it has the
+	 * job; its words or NULL: rebuilt */
+	bool submit_unsure;
+	char *submit_words;
 	/* the attempts that could not be told to save, and that were told, 0: none: rebuilt, the
 	 * second is told again */
 	int64_t drain_failed_attempt, drain_told_attempt;

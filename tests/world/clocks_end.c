@@ -4,7 +4,9 @@
  *
  * Counted is the time from the end of the last command of an attempt on in which its agents and
  * their helpers could act. What one of them was refused meanwhile may be tried again for as long;
- * a checkpoint of which nobody knows yet that it is complete is brought away and marked first.
+ * a checkpoint of which nobody knows yet that it is complete is brought away and marked first. A
+ * command is over with the last process of its group: its agent gives what a command has left
+ * behind limits.grace to end.
  */
 #include <string.h>
 #include <sys/wait.h>
@@ -36,7 +38,13 @@ static void reset(void)
 
 static bool is_over(const struct truth_command *command)
 {
-	return command->process->state != PROCESS_ALIVE;
+	const struct process *leader = command->process;
+
+	for (const struct process *p = processes; p; p = p->next)
+		if (p->state == PROCESS_ALIVE && p->machine == leader->machine &&
+		    (p == leader || (p->group == leader->pid && p->number > leader->number)))
+			return false;
+	return true;
 }
 
 /* The agent that has started the command, if it lives. Pids come again after a boot. */
@@ -80,8 +88,18 @@ static int64_t count_unmarked(const struct truth_command *command)
 	return unmarked > 0 ? unmarked : 0;
 }
 
-/* An agent of the attempt was killed, or has left without a word. The main node waits for what such
- * a node might still bring, for ten minutes. */
+static bool had_command(const struct process *agent)
+{
+	for (const struct truth_command *c = truth_commands; c; c = c->next)
+		if (c->process->machine == agent->machine && c->process->parent == agent->pid &&
+		    c->process->number > agent->number)
+			return true;
+	return false;
+}
+
+/* An agent of the attempt was killed, or has left without a word: also one that was told to end
+ * before its command began, for it had no helper yet that says what it brings. The main node waits
+ * for what such a node might still bring, for ten minutes. */
 static bool has_lost_agents(const struct truth_command *command)
 {
 	AUTO(auto_free)
@@ -92,7 +110,8 @@ static bool has_lost_agents(const struct truth_command *command)
 	for (const struct process *p = processes; p; p = p->next)
 		if (p->state != PROCESS_ALIVE && p->argv && p->argv[0] && p->argv[1] &&
 		    fault_target_of(p) == TARGET_AGENT && strstr(p->argv[1], folder) &&
-		    (!WIFEXITED(p->status) || WEXITSTATUS(p->status) == AGENT_EXIT_NOT_MINE))
+		    (!WIFEXITED(p->status) || WEXITSTATUS(p->status) == AGENT_EXIT_NOT_MINE ||
+		     !had_command(p)))
 			return true;
 	return false;
 }

@@ -4,7 +4,8 @@
  *
  * A request in the journal is acted on when the driver tells the job to save, asks the engine to
  * stop or to find it, or ends the run; a signal when the driver has ended, or where it stops the
- * run (habits.h) has requested that.
+ * run (habits.h) has requested that. A driver that takes over opens the workspace first, by which a
+ * job is told and stopped: a refusal of that shows that it has heard.
  */
 #include <signal.h>
 #include <string.h>
@@ -84,16 +85,30 @@ static void on_call(const struct process *who, enum call_id id, const char *abou
 		request.open = false;
 }
 
+/* It waits before the next try. */
+static void try_again(const struct process *who)
+{
+	stretch_begin(&request.since, who);
+	request.since.from_ns += figure_ns(C1_AGAIN);
+}
+
 /* A request that cannot be read, or what follows from it cannot be journalled. */
 static void on_journal(const struct process *who, enum journal_word word)
 {
 	if (word != JOURNAL_REFUSED)
 		return;
 	if (who == request.since.who)
-		stretch_begin(&request.since, who);
+		try_again(who);
 	for (size_t i = 0; i < signalled_count; i++)
 		if (signalled[i].stops && signalled[i].since.who == who)
 			stretch_begin(&signalled[i].since, who);
+}
+
+static void on_refusal(const struct refusal *refusal)
+{
+	if (request.open && refusal->who == request.since.who &&
+	    strstr(refusal->about, "/stoker-probe-"))
+		try_again(refusal->who);
 }
 
 static void on_signal(const struct process *to, int signo)
@@ -136,4 +151,5 @@ const struct clock_rule clock_heard = {
 	.on_journal = on_journal,
 	.on_signal = on_signal,
 	.on_call = on_call,
+	.on_refusal = on_refusal,
 };

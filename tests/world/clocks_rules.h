@@ -18,5 +18,6 @@ extern const struct clock_rule clock_command;     /* C12 */
 extern const struct clock_rule clock_takeover;    /* C13 */
 extern const struct clock_rule clock_end;         /* C14 */
 extern const struct clock_rule clock_ledger;      /* 8 */
+extern const struct clock_rule clock_submit;      /* 2 */
 
 #endif

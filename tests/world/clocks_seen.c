@@ -11,7 +11,7 @@
 static const struct clock_rule *const rows[] = {
 	&clock_evidence, &clock_backoff,  &clock_limits,  &clock_heard,   &clock_unreachable,
 	&clock_stop,     &clock_takeover, &clock_lease,   &clock_helpers, &clock_command,
-	&clock_end,      &clock_refused,  &clock_timeout, &clock_ledger,
+	&clock_end,      &clock_refused,  &clock_timeout, &clock_ledger,  &clock_submit,
 };
 
 #define EACH(row)                                                                                  \
@@ -199,10 +199,12 @@ static int heard_submit(struct engine *engine, const struct engine_job *job, str
 	int result;
 
 	act("starts");
+	tell((struct engine_word){ .what = WORD_SUBMITS }, job->prefix);
 	result = real_of(engine)->submit(engine, job, err);
 	tell((struct engine_word){ .what = WORD_SUBMIT,
 				   .answered = result == 0,
-				   .there = result == 0 },
+				   .there = result == 0,
+				   .absent = result < 0 },
 	     job->prefix);
 	return result;
 }
@@ -213,7 +215,8 @@ static int heard_find(struct engine *engine, const char *name, const char *prefi
 
 	tell((struct engine_word){ .what = WORD_FIND,
 				   .answered = result >= 0,
-				   .there = result > 0 },
+				   .there = result > 0,
+				   .absent = result == 0 },
 	     prefix);
 	return result;
 }

@@ -15,12 +15,14 @@
 
 /* What a driver asked its engine for, and what it was told. */
 struct engine_word {
-	enum { WORD_DESCRIBE, WORD_FIND, WORD_SUBMIT, WORD_STOP } what;
+	/* WORD_SUBMITS: it is about to, and nothing is told yet. */
+	enum { WORD_DESCRIBE, WORD_FIND, WORD_SUBMITS, WORD_SUBMIT, WORD_STOP } what;
 	const struct process *who;
 	enum phase phase;
 	int64_t attempt;
 	bool answered;           /* not refused, not lost */
 	bool there;              /* the job is, or was, one of the engine's: not STOP */
+	bool absent;             /* it is not: FIND, and SUBMIT that had no effect */
 	enum engine_state state; /* DESCRIBE */
 };
 

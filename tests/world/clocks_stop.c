@@ -30,6 +30,7 @@ static struct {
 	const struct process *by;
 	struct stretch untold; /* the driver cannot tell it to save */
 	bool told;             /* drain.json is there */
+	int64_t told_late_ns;  /* since then, where the engine had refused a stop before; 0: no */
 	bool untellable;       /* the workspace has refused something that the driver asked */
 	bool asked;            /* the engine was asked to stop it */
 	int64_t waited_ns;     /* since the beginning, for the first such call */
@@ -60,6 +61,14 @@ static bool may_save(const struct event *ev, const struct flow *flow)
 	       ev->kind != EV_TRAIN_CONTINUITY;
 }
 
+/* When the time for saving began: a training that makes room for phase 1 has it since then. */
+static int64_t drain_began_ns(const struct story *story, const struct story_event *told)
+{
+	const struct story_event *exceeded = story_last(story, EV_JIT_EXCEEDED, told->event.seq);
+
+	return story->shadow.recompile && exceeded ? exceeded->made_ns : told->made_ns;
+}
+
 static void on_event(const struct story *story, int64_t index)
 {
 	const struct story_event *told = &story->events[index];
@@ -76,7 +85,7 @@ static void on_event(const struct story *story, int64_t index)
 		stop.phase = flow->phase;
 		stop.attempt = flow->attempt;
 		stop.drains = may_save(&told->event, flow);
-		stop.from_ns = told->made_ns;
+		stop.from_ns = drain_began_ns(story, told);
 		stop.by = told->writer;
 	}
 }
@@ -126,7 +135,10 @@ static void check_told(void)
 {
 	const struct process *driver = seen_driver();
 
-	stop.told |= is_told();
+	if (!stop.told && is_told()) {
+		stop.told = true;
+		stop.told_late_ns = stop.asked && !stop.accepted ? now_ns : 0;
+	}
 	if (stop.told || stop.asked || !stop.drains || !driver) {
 		stop.untold.who = NULL;
 		return;
@@ -136,6 +148,15 @@ static void check_told(void)
 	if (stretch_ns(&stop.untold) > figure_ns(C4_UNTOLD))
 		rule_breaks("C4", "the job could not be told to save for %.1f s, and goes on",
 			    (double)stretch_ns(&stop.untold) / 1e9);
+}
+
+/* It could not be told to save, and was to be stopped at once; the engine refused that, and now it
+ * is told: it has the time for saving, and the engine is asked after that. */
+static bool saves_after_all(void)
+{
+	return stop.told_late_ns > 0 &&
+	       now_ns - stop.told_late_ns <
+		       playing->setting.checkpoint_grace_s * WORLD_S + figure_ns(C4_STOP);
 }
 
 static void check_stop(const struct story *story)
@@ -148,7 +169,8 @@ static void check_stop(const struct story *story)
 		rule_breaks("C4", "%s %d is to be stopped for %.1f s and the engine is not asked",
 			    flow_phase_names[stop.phase], (int)stop.attempt,
 			    (double)stop.waited_ns / 1e9);
-	if (stop.asked && !stop.accepted && stop.waited_ns > figure_ns(C5_AGAIN))
+	if (stop.asked && !stop.accepted && stop.waited_ns > figure_ns(C5_AGAIN) &&
+	    !saves_after_all())
 		rule_breaks("C5",
 			    "the engine refused to stop %s %d %.1f s ago and is not asked again",
 			    flow_phase_names[stop.phase], (int)stop.attempt,

@@ -16,6 +16,7 @@
 #include "tests/world/clocks_seen.h"
 #include "tests/world/far_wraps.h"
 #include "tests/world/kernel.h"
+#include "tests/world/play.h"
 #include "tests/world/programs.h"
 #include "tests/world/tree.h"
 
@@ -188,6 +189,11 @@ static void job_turn(struct cloud_job *job)
 		for (int node = 0; node < job->nodes; node++)
 			if (job->agents[node] && !is_over(job->agents[node]))
 				process_signal(job->agents[node], SIGKILL);
+	if (job->habits.taken_after_ns && now_ns >= job->began_ns + job->habits.taken_after_ns) {
+		trace_line("the service takes a machine of %s", job->name);
+		cloud_take_machine(job, (int)(job->habits.taken_after_ns % job->nodes));
+		job->habits.taken_after_ns = 0;
+	}
 	collect_logs(job);
 	note_ends(job);
 }
@@ -433,21 +439,33 @@ static int cloud_stop(struct engine *engine, const char *name, const char *prefi
 	return answer == ANSWER_YES ? 0 : no_answer(answer, name, err);
 }
 
+static int64_t log_left_ns;
+
+int64_t cloud_log_left_ns(void)
+{
+	return log_left_ns;
+}
+
 static int cloud_logs(struct engine *engine, const char *name, const char *prefix, int node,
 		      uint64_t *offset, size_t max, struct sb *ret, struct err **err)
 {
 	enum call_answer answer = service_request(CALL_cloud_logs, name, 0);
-	const struct cloud_job *job = find_job(name);
+	const struct cloud_job *job;
 	const struct sb *log;
 	size_t len, end;
 
 	(void)engine;
 	(void)prefix;
+	job = find_job(name);
+	if (job)
+		world_spend(job->habits.log_ns);
 	if (answer != ANSWER_YES)
 		return no_answer(answer, name, err);
 	log = job && node < job->nodes ? &job->logs[node] : NULL;
 	if (!log || *offset >= log->len)
 		return 0;
+	if (log->len - *offset > max)
+		log_left_ns = now_ns;
 	len = log->len - *offset < max ? log->len : *offset + max;
 	for (end = len; end > *offset && log->text[end - 1] != '\n'; end--)
 		;
@@ -456,6 +474,22 @@ static int cloud_logs(struct engine *engine, const char *name, const char *prefi
 	sb_add(ret, log->text + *offset, end - *offset);
 	*offset = end;
 	return 0;
+}
+
+static int cloud_log_size(struct engine *engine, const char *name, const char *prefix, int node,
+			  uint64_t *ret, struct err **err)
+{
+	enum call_answer answer = service_request(CALL_cloud_logs, name, 0);
+	const struct cloud_job *job = find_job(name);
+
+	(void)engine;
+	(void)prefix;
+	if (answer != ANSWER_YES)
+		return no_answer(answer, name, err);
+	if (!job || node >= job->nodes)
+		return 0;
+	*ret = job->logs[node].len;
+	return 1;
 }
 
 static const struct engine_ops cloud_ops = {
@@ -472,6 +506,7 @@ static const struct engine_ops cloud_ops = {
 	.stop = cloud_stop,
 	.by_hand = "aws batch terminate-job --reason stop --job-id",
 	.logs = cloud_logs,
+	.log_size = cloud_log_size,
 };
 
 const struct engine_ops *__wrap_engine_find(const char *name)

@@ -26,15 +26,16 @@ struct process;
 
 /* Of the next submits, as the schedule draws them. */
 struct cloud_habits {
-	int64_t queue_ns;      /* until a machine is there, about */
-	int64_t boot_ns;       /* until its container runs */
-	int64_t shown_late_ns; /* until find() and describe() know the job */
-	int64_t end_late_ns;   /* until describe() says that it ended */
-	int64_t log_late_ns;
+	int64_t queue_ns;             /* until a machine is there, about */
+	int64_t boot_ns;              /* until its container runs */
+	int64_t shown_late_ns;        /* until find() and describe() know the job */
+	int64_t end_late_ns;          /* until describe() says that it ended */
+	int64_t log_ns;               /* that a request for a log takes longer than others */
 	bool doubled;                 /* one call makes two jobs */
 	bool no_capacity;             /* it fails for want of machines */
 	bool other_compiler;          /* its machines have another version than the heads */
 	bool restarts;                /* the service starts it again when it fails, up to twice */
+	int64_t taken_after_ns;       /* of its running, a machine is taken away; 0: never */
 	int64_t no_capacity_until_ns; /* jobs wait in the queue until then */
 };
 extern void (*cloud_habits)(struct cloud_habits *ret);
@@ -62,6 +63,8 @@ struct cloud_job {
 };
 extern struct cloud_job *cloud_jobs; /* newest first */
 
+/* When there was more of a log than its reader wanted at once, the last time. */
+int64_t cloud_log_left_ns(void);
 /* The workspace of its jobs, an s3:// URL; the machine from which machines get stoker-node. */
 void cloud_reset(const char *workspace, struct machine *programs);
 /* A machine of a running job is taken away, or the job ended by somebody else. */

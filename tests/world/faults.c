@@ -17,6 +17,7 @@
 #include "tests/world/losses.h"
 #include "tests/world/play.h"
 #include "tests/world/sqlite.h"
+#include "tests/world/story.h"
 #include "tests/world/tree.h"
 #include "tests/world/tree_internal.h"
 
@@ -24,16 +25,27 @@ struct fault faults[FAULTS_MAX];
 int fault_count;
 
 const char *const fault_names[FAULT_KINDS] = {
-	[FAULT_CALL] = "call",           [FAULT_SLOW] = "slow",
-	[FAULT_SHORT] = "short",         [FAULT_HANG] = "hang",
-	[FAULT_PLACE] = "place",         [FAULT_KILL] = "kill",
-	[FAULT_PAUSE] = "pause",         [FAULT_SUSPEND] = "suspend",
-	[FAULT_REBOOT] = "reboot",       [FAULT_POWER] = "power",
-	[FAULT_CLOCK] = "clock",         [FAULT_OUTAGE] = "outage",
-	[FAULT_DISK_FULL] = "disk-full", [FAULT_TAKE_MACHINE] = "take-machine",
-	[FAULT_TAKE_DOWN] = "take-down", [FAULT_STOP] = "stop",
-	[FAULT_SIGNAL] = "signal",       [FAULT_SUPERSEDE] = "supersede",
-	[FAULT_RIVAL] = "rival",         [FAULT_BUSY] = "busy",
+	[FAULT_CALL] = "call",
+	[FAULT_SLOW] = "slow",
+	[FAULT_SHORT] = "short",
+	[FAULT_HANG] = "hang",
+	[FAULT_SERVICE] = "service",
+	[FAULT_PLACE] = "place",
+	[FAULT_KILL] = "kill",
+	[FAULT_PAUSE] = "pause",
+	[FAULT_SUSPEND] = "suspend",
+	[FAULT_REBOOT] = "reboot",
+	[FAULT_POWER] = "power",
+	[FAULT_CLOCK] = "clock",
+	[FAULT_OUTAGE] = "outage",
+	[FAULT_DISK_FULL] = "disk-full",
+	[FAULT_TAKE_MACHINE] = "take-machine",
+	[FAULT_TAKE_DOWN] = "take-down",
+	[FAULT_STOP] = "stop",
+	[FAULT_SIGNAL] = "signal",
+	[FAULT_SUPERSEDE] = "supersede",
+	[FAULT_RIVAL] = "rival",
+	[FAULT_BUSY] = "busy",
 	[FAULT_LOSS] = "loss",
 };
 
@@ -65,6 +77,10 @@ static bool is_aimed(const struct fault *fault, const struct process *process, e
 		return false;
 	if (fault->kind == FAULT_PLACE)
 		return place_is_refused(fault, id, path);
+	/* What no device and no share is behind is read, or a signal comes. */
+	if (fault->kind == FAULT_CALL && id == CALL_read && fault->error != EINTR && path &&
+	    (strncmp(path, "anon_inode:", 11) == 0 || strncmp(path, "pipe:", 5) == 0))
+		return false;
 	/* Files and pipes alone: the kernel gives the rest, and each file of /proc, whole. */
 	if (fault->kind == FAULT_SHORT &&
 	    (!path || (path[0] != '/' && strncmp(path, "pipe:", 5) != 0) ||
@@ -75,6 +91,8 @@ static bool is_aimed(const struct fault *fault, const struct process *process, e
 	/* Who asks for children now and then does so without waiting: WNOHANG. */
 	if (fault->kind == FAULT_SLOW && id == CALL_waitpid)
 		return false;
+	if (fault->kind == FAULT_SERVICE && fault->chance % 2 == 0)
+		return fault_asks_engine(id);
 	return fault->call == id;
 }
 
@@ -88,6 +106,7 @@ static void strike(struct fault *fault, struct process *process, struct call *ca
 {
 	switch (fault->kind) {
 	case FAULT_CALL:
+	case FAULT_SERVICE:
 	case FAULT_PLACE:
 		call->error =
 			fault->kind == FAULT_CALL ? fault->error : place_error(fault, call->id);
@@ -118,7 +137,8 @@ static void strike(struct fault *fault, struct process *process, struct call *ca
 
 static bool call_has_error(const struct fault *fault)
 {
-	return fault->kind == FAULT_CALL || fault->kind == FAULT_PLACE;
+	return fault->kind == FAULT_CALL || fault->kind == FAULT_PLACE ||
+	       fault->kind == FAULT_SERVICE;
 }
 
 static void on_call(struct process *process, struct call *call, const char *path)
@@ -359,10 +379,12 @@ static void happen(void *arg)
 static void begin(struct fault *fault)
 {
 	int64_t calm_ns = playing->calm_from_ns;
-	bool spans = fault->kind == FAULT_HANG || fault->kind > FAULT_IN_CALLS;
-	int64_t lasts = spans && fault->mode != MODE_CALM ? fault->span_ns
-			: fault->mode == MODE_MINUTE      ? 60 * WORLD_S
-							  : calm_ns;
+	bool spans = fault->kind == FAULT_HANG || fault->kind == FAULT_SERVICE ||
+		     (fault->kind > FAULT_IN_CALLS && fault->mode != MODE_CALM);
+	int64_t minute_ns = fault->kind == FAULT_PLACE && fault->span_ns > 60 * WORLD_S
+				    ? fault->span_ns
+				    : 60 * WORLD_S;
+	int64_t lasts = spans ? fault->span_ns : fault->mode == MODE_MINUTE ? minute_ns : calm_ns;
 
 	fault->from_ns = fault->at_event > 0 ? now_ns + fault->at_ns : fault->at_ns;
 	if (fault->from_ns >= calm_ns)
@@ -391,13 +413,35 @@ void faults_begin(void)
 	call_fault = on_call;
 }
 
-void faults_on_events(int64_t events)
+static void on_event_of(const char *name)
+{
+	static int64_t seen[EV_COUNT];
+	int64_t *times = NULL;
+
+	for (int kind = 0; kind < EV_COUNT && !times; kind++)
+		if (strcmp(event_rows[kind].name, name) == 0)
+			times = &seen[kind];
+	if (!times)
+		return;
+	(*times)++;
+	for (int i = 0; i < fault_count; i++)
+		if (faults[i].after && faults[i].at_event == *times && !is_left_out(i) &&
+		    strcmp(faults[i].after, name) == 0)
+			begin(&faults[i]);
+}
+
+void faults_on_events(int64_t events, const struct story *newest)
 {
 	static int64_t before;
 
 	for (int i = 0; i < fault_count; i++)
-		if (faults[i].at_event > before && faults[i].at_event <= events && !is_left_out(i))
+		if (!faults[i].after && faults[i].at_event > before &&
+		    faults[i].at_event <= events && !is_left_out(i))
 			begin(&faults[i]);
+	for (int64_t fresh = events - before; newest && fresh > 0; fresh--)
+		if (fresh <= newest->count)
+			on_event_of(
+				event_rows[newest->events[newest->count - fresh].event.kind].name);
 	before = events;
 }
 
@@ -419,8 +463,10 @@ bool faults_are_over(void)
 
 void fault_print(const struct fault *fault, char *ret, size_t size)
 {
-	snprintf(ret, size, "%s %" PRId64 "+%" PRId64 " %s %s %s %s %s %" PRId64 " %" PRIu64 "%s%s",
-		 fault_names[fault->kind], fault->at_event, fault->at_ns,
+	snprintf(ret, size,
+		 "%s %s%s%" PRId64 "+%" PRId64 " %s %s %s %s %s %" PRId64 " %" PRIu64 "%s%s",
+		 fault_names[fault->kind], fault->after ? fault->after : "",
+		 fault->after ? ":" : "", fault->at_event, fault->at_ns,
 		 target_names[fault->target], call_rows[fault->call].name,
 		 fault->error ? strerrorname_np(fault->error) : "-",
 		 fault->done ? "done" : "undone", fault_mode_names[fault->mode], fault->span_ns,
@@ -445,17 +491,34 @@ static int find_error(enum call_id id, const char *name)
 	return 0;
 }
 
+/* "7", or "attempt.ended:2". */
+static bool parse_event(char *text, struct fault *ret)
+{
+	char *number = strchr(text, ':'), *end;
+
+	if (number)
+		*number++ = '\0';
+	else
+		number = text;
+	for (int kind = 0; number != text && kind < EV_COUNT; kind++)
+		if (strcmp(event_rows[kind].name, text) == 0)
+			ret->after = event_rows[kind].name;
+	ret->at_event = strtoll(number, &end, 10);
+	return end != number && *end == '\0' && (number == text || ret->after);
+}
+
 bool fault_parse(const char *line, struct fault *ret)
 {
-	char kind[32], target[16], call[64], error[32], done[8], mode[8], place[16] = "";
+	char kind[32], event[48], target[16], call[64], error[32], done[8], mode[8];
+	char place[16] = "";
 	int id, found[4];
 
 	*ret = (struct fault){ 0 };
 	if (sscanf(line,
-		   "%31s %" SCNd64 "+%" SCNd64 " %15s %63s %31s %7s %7s %" SCNd64 " %" SCNu64
-		   " %15s",
-		   kind, &ret->at_event, &ret->at_ns, target, call, error, done, mode,
-		   &ret->span_ns, &ret->chance, place) < 10)
+		   "%31s %47[^+]+%" SCNd64 " %15s %63s %31s %7s %7s %" SCNd64 " %" SCNu64 " %15s",
+		   kind, event, &ret->at_ns, target, call, error, done, mode, &ret->span_ns,
+		   &ret->chance, place) < 10 ||
+	    !parse_event(event, ret))
 		return false;
 	for (id = 0; id < CALL_COUNT && strcmp(call_rows[id].name, call) != 0; id++)
 		;

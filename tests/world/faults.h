@@ -27,11 +27,13 @@ enum target {
 };
 
 enum fault_kind {
-	FAULT_CALL,  /* a call fails: once, three times in a row, for a minute, until calm */
-	FAULT_SLOW,  /* a call takes seconds or minutes */
-	FAULT_SHORT, /* reads and writes are short */
-	FAULT_HANG,  /* a folder does not answer for a while: hangs.h */
-	FAULT_PLACE, /* a place refuses whatever is asked of it, or only what changes it */
+	FAULT_CALL,    /* a call fails: once, three times in a row, for a minute, until calm */
+	FAULT_SLOW,    /* a call takes seconds or minutes */
+	FAULT_SHORT,   /* reads and writes are short */
+	FAULT_HANG,    /* a folder does not answer for a while: hangs.h */
+	FAULT_SERVICE, /* the service that runs the jobs does not answer one kind of request, or any
+			*/
+	FAULT_PLACE,   /* a place refuses whatever is asked of it, or only what changes it */
 	FAULT_IN_CALLS = FAULT_PLACE, /* up to here */
 	FAULT_KILL,         /* SIGKILL of one process; of mode calm: again after each span */
 	FAULT_PAUSE,        /* SIGSTOP, later SIGCONT */
@@ -58,8 +60,9 @@ extern const char *const fault_mode_names[MODE_COUNT];
 
 struct fault {
 	enum fault_kind kind;
-	int64_t at_event; /* it waits for so many events of the schedule's runs; 0: for none */
-	int64_t at_ns;    /* since the schedule began, or that event was written */
+	int64_t at_event;  /* it waits for so many events of the schedule's runs; 0: for none */
+	const char *after; /* of that name (event_rows[]); NULL: of any */
+	int64_t at_ns;     /* since the schedule began, or that event was written */
 	enum target target;
 	enum call_id call;
 	int error;
@@ -92,12 +95,17 @@ json_t *claim_in_workspace(enum truth_phase phase);
 /* Another has it, if a command of the run is under way. */
 void claim_taken_by_another(uint64_t chance);
 
+/* The call asks the service that runs the jobs. */
+bool fault_asks_engine(enum call_id id);
+
 /* Draws the faults of the schedule that plays. */
 void faults_draw(void);
 /* Hangs them, or those of a script, into the world. */
 void faults_begin(void);
-/* Tells that so many events have been written: faults that wait for one of them begin. */
-void faults_on_events(int64_t events);
+struct story;
+/* Tells that so many events have been written, the newest of them in that story: faults that wait
+ * for one of them begin. */
+void faults_on_events(int64_t events, const struct story *newest);
 /* True while a disk is kept full. */
 bool faults_fill_disk(void);
 /* True from the last fault on. */

@@ -2,6 +2,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "jobs/base/mem.h"
+#include "jobs/flow/event.h"
 #include "tests/world/faults.h"
 #include "tests/world/hangs.h"
 #include "tests/world/kernel.h"
@@ -16,7 +18,7 @@ static bool asks_service(enum call_id id)
 }
 
 /* Of the service that runs the jobs. */
-static bool asks_engine(enum call_id id)
+bool fault_asks_engine(enum call_id id)
 {
 	return strncmp(call_rows[id].name, "cloud_", strlen("cloud_")) == 0;
 }
@@ -32,7 +34,7 @@ static enum call_id draw_call(void)
 	do
 		id = (enum call_id)chance_below(CALL_COUNT);
 	while (call_rows[id].kind == CALL_OWN || call_rows[id].errors[0] == 0 ||
-	       asks_service(id) != far || (of_engine && !asks_engine(id)));
+	       asks_service(id) != far || (of_engine && !fault_asks_engine(id)));
 	return id;
 }
 
@@ -61,8 +63,27 @@ static int64_t draw_span(void)
 	}
 }
 
+/* The service is away for those who ask it for this, or for all: for longer than a lookout for one
+ * answer takes, mostly. */
+static void draw_service(struct fault *fault)
+{
+	do
+		fault->call = (enum call_id)chance_below(CALL_COUNT);
+	while (!fault_asks_engine(fault->call));
+	fault->error = chance_one_in(8) ? EACCES : EHOSTUNREACH;
+	fault->target = TARGET_ANY;
+	fault->mode = MODE_CALM;
+	fault->done = chance_one_in(3);
+	if (!chance_one_in(3))
+		fault->span_ns = (30 + chance_below(400)) * WORLD_S;
+}
+
 static void draw_call_fault(struct fault *fault)
 {
+	if (fault->kind == FAULT_SERVICE) {
+		draw_service(fault);
+		return;
+	}
 	fault->target = (enum target)chance_below(TARGET_COMMAND); /* ours, or any */
 	fault->mode = (enum fault_mode)chance_below(MODE_COUNT);
 	if (fault->kind == FAULT_SHORT) {
@@ -71,10 +92,16 @@ static void draw_call_fault(struct fault *fault)
 	}
 	if (fault->kind == FAULT_PLACE) {
 		place_draw(fault);
+		if (chance_one_in(3)) /* whoever asks */
+			fault->target = TARGET_ANY;
+		if (chance_one_in(3)) {
+			fault->mode = MODE_MINUTE;
+			fault->span_ns = (60 + chance_below(180)) * WORLD_S;
+		}
 		return;
 	}
 	fault->call = draw_call();
-	if (asks_engine(fault->call)) /* drivers do, and nobody else */
+	if (fault_asks_engine(fault->call)) /* drivers do, and nobody else */
 		fault->target = chance_one_in(2) ? TARGET_ANY : TARGET_DRIVER;
 	if (fault->kind == FAULT_CALL) {
 		fault->error = draw_error(fault->call);
@@ -95,16 +122,68 @@ static void draw_clock(struct fault *fault)
 	fault->span_ns = chance_one_in(2) ? step : -step;
 }
 
-/* Half of the faults come by the clock. The others follow an event, for much of a run's time
- * nothing happens that a fault could meet. */
+/* Events at which much is decided, or begins. */
+static const enum event_kind turns[] = {
+	EV_ATTEMPT_INTENDED,  EV_ATTEMPT_SUBMITTED,   EV_ATTEMPT_UNCERTAIN, EV_ATTEMPT_CLAIMED,
+	EV_ATTEMPT_STARTED,   EV_ATTEMPT_LOST,        EV_ATTEMPT_ENDED,     EV_RETRY_SCHEDULED,
+	EV_CHECKPOINT_CHOSEN, EV_CHECKPOINT_COMPLETE, EV_LIMIT_REACHED,     EV_REQUEST_STOP,
+	EV_JIT_EXCEEDED,      EV_TRAIN_PROGRESS,      EV_DRIVER_TOOK_OVER,  EV_CACHE_CHECKED,
+};
+
+/* What people act on. */
+static const enum event_kind seen_by_people[] = {
+	EV_LIMIT_REACHED, EV_LIMIT_REACHED, EV_JIT_EXCEEDED,   EV_RETRY_SCHEDULED,
+	EV_ATTEMPT_LOST,  EV_REQUEST_STOP,  EV_TRAIN_PROGRESS, EV_ATTEMPT_STARTED,
+};
+
+static bool is_of_people(enum fault_kind kind)
+{
+	return kind == FAULT_STOP || kind == FAULT_SIGNAL || kind == FAULT_TAKE_DOWN;
+}
+
+static enum event_kind draw_turn(enum fault_kind kind)
+{
+	return is_of_people(kind) ? seen_by_people[chance_below(STK_LENGTH(seen_by_people))]
+				  : turns[chance_below(STK_LENGTH(turns))];
+}
+
+static int64_t draw_soon(void)
+{
+	switch (chance_below(4)) {
+	case 0:
+		return 0;
+	case 1:
+		return chance_below(WORLD_S / 10);
+	case 2:
+		return chance_below(3 * WORLD_S);
+	default:
+		return chance_below(20 * WORLD_S);
+	}
+}
+
+/* A third of the faults comes by the clock. The others follow an event, for much of a run's time
+ * nothing happens that a fault could meet: any, or one at which the run takes a turn. */
 static void draw_time(struct fault *fault)
 {
-	if (chance_one_in(2)) {
+	switch (chance_below(3)) {
+	case 0:
 		fault->at_ns = 1 + chance_below(playing->calm_from_ns);
 		return;
+	case 1:
+		fault->at_event = 1 + chance_below(EVENTS_WANTED);
+		fault->at_ns = chance_below(chance_one_in(2) ? WORLD_S / 10 : 3 * WORLD_S);
+		return;
+	default:
+		fault->after = event_rows[draw_turn(fault->kind)].name;
+		fault->at_event = 1 + chance_below(chance_one_in(2) ? 1 : 5);
+		fault->at_ns = draw_soon();
+		return;
 	}
-	fault->at_event = 1 + chance_below(EVENTS_WANTED);
-	fault->at_ns = chance_below(chance_one_in(2) ? WORLD_S / 10 : 3 * WORLD_S);
+}
+
+static bool goes_on_for_hours(void)
+{
+	return playing->setting.step_ns > 30 * WORLD_S;
 }
 
 /* It kills again and again, often the helpers, which need the most memory; through hours of
@@ -113,10 +192,10 @@ static void draw_killer(struct fault *fault)
 {
 	fault->mode = MODE_CALM;
 	fault->span_ns += 5 * WORLD_S;
-	if (chance_one_in(2))
+	if (goes_on_for_hours() || chance_one_in(2))
 		fault->target = TARGET_HELPER;
-	if (playing->setting.step_ns > 30 * WORLD_S)
-		fault->span_ns = (300 + chance_below(600)) * WORLD_S;
+	if (goes_on_for_hours())
+		fault->span_ns = (300 + chance_below(800)) * WORLD_S;
 }
 
 static void draw_one(struct fault *fault, enum fault_kind kind)
@@ -138,14 +217,15 @@ static void draw_one(struct fault *fault, enum fault_kind kind)
 	/* Longer than a lease is valid: who sleeps may find another one in its place. */
 	if ((kind == FAULT_PAUSE || kind == FAULT_SUSPEND || kind == FAULT_OUTAGE) &&
 	    chance_one_in(3))
-		fault->span_ns = (60 + chance_below(120)) * WORLD_S;
-	if (kind == FAULT_KILL && chance_one_in(4))
+		fault->span_ns = (60 + chance_below(180)) * WORLD_S;
+	if (kind == FAULT_KILL && (goes_on_for_hours() || chance_one_in(4)))
 		draw_killer(fault);
 }
 
 static bool has_place(enum fault_kind kind)
 {
-	bool cloudy = kind == FAULT_TAKE_MACHINE || kind == FAULT_TAKE_DOWN;
+	bool cloudy =
+		kind == FAULT_TAKE_MACHINE || kind == FAULT_TAKE_DOWN || kind == FAULT_SERVICE;
 
 	return cloudy                 ? playing->setting.cloud
 	       : kind == FAULT_BUSY   ? playing->setting.state == STATE_SQLITE
@@ -155,11 +235,12 @@ static bool has_place(enum fault_kind kind)
 
 /* How often a family is drawn, in relation to the others. */
 static const int weights[FAULT_KINDS] = {
-	[FAULT_PLACE] = 6,        [FAULT_CALL] = 6,      [FAULT_SLOW] = 1,    [FAULT_SHORT] = 1,
+	[FAULT_PLACE] = 8,        [FAULT_CALL] = 6,      [FAULT_SLOW] = 1,    [FAULT_SHORT] = 1,
 	[FAULT_KILL] = 4,         [FAULT_PAUSE] = 3,     [FAULT_SUSPEND] = 1, [FAULT_REBOOT] = 1,
 	[FAULT_POWER] = 3,        [FAULT_CLOCK] = 1,     [FAULT_OUTAGE] = 2,  [FAULT_DISK_FULL] = 1,
-	[FAULT_TAKE_MACHINE] = 2, [FAULT_TAKE_DOWN] = 1, [FAULT_STOP] = 6,    [FAULT_SIGNAL] = 2,
-	[FAULT_SUPERSEDE] = 2,    [FAULT_LOSS] = 2,      [FAULT_RIVAL] = 2,   [FAULT_BUSY] = 2,
+	[FAULT_TAKE_MACHINE] = 4, [FAULT_TAKE_DOWN] = 1, [FAULT_STOP] = 6,    [FAULT_SIGNAL] = 2,
+	[FAULT_SUPERSEDE] = 3,    [FAULT_LOSS] = 3,      [FAULT_RIVAL] = 2,   [FAULT_BUSY] = 2,
+	[FAULT_SERVICE] = 5,
 };
 
 static enum fault_kind draw_kind(void)
@@ -172,11 +253,6 @@ static enum fault_kind draw_kind(void)
 	for (at = chance_below(sum); at >= weights[kind]; kind++)
 		at -= weights[kind];
 	return (enum fault_kind)kind;
-}
-
-static bool is_of_people(enum fault_kind kind)
-{
-	return kind == FAULT_STOP || kind == FAULT_SIGNAL || kind == FAULT_TAKE_DOWN;
 }
 
 /* Where something goes wrong, or somebody has begun to act, people act soon: within seconds of one
@@ -197,7 +273,10 @@ static bool shows_in_a_stop(const struct fault *fault)
 {
 	switch (fault->kind) {
 	case FAULT_PLACE:
-		return strcmp(place_names[fault->place], "drain.json") == 0;
+		return strcmp(place_names[fault->place], "drain.json") == 0 ||
+		       (strcmp(place_names[fault->place], "lease.json") == 0 && chance_one_in(2));
+	case FAULT_SERVICE:
+		return chance_one_in(4);
 	case FAULT_CALL:
 		return fault->call == CALL_cloud_stop;
 	case FAULT_PAUSE:
@@ -214,8 +293,57 @@ static void draw_stop_in(const struct fault *first)
 	struct fault *stop = &faults[fault_count++];
 
 	*stop = (struct fault){ .kind = FAULT_STOP };
+	stop->after = first->after;
 	stop->at_event = first->at_event;
-	stop->at_ns = first->at_ns + chance_below(20 * WORLD_S);
+	stop->at_ns = first->at_ns +
+		      chance_below(first->span_ns > 20 * WORLD_S ? first->span_ns : 20 * WORLD_S);
+}
+
+/* Who has stopped a run and sees it go on stops it again, or types Ctrl-C. */
+static void draw_again(int times)
+{
+	const struct fault *first = &faults[fault_count - 1];
+
+	while (times-- > 0 && fault_count < FAULTS_MAX) {
+		struct fault *again = &faults[fault_count++];
+
+		*again = *first;
+		again->kind = chance_one_in(2) ? FAULT_STOP : FAULT_SIGNAL;
+		again->target = TARGET_DRIVER;
+		again->at_ns += chance_below(chance_one_in(2) ? 3 * WORLD_S : 30 * WORLD_S);
+	}
+}
+
+static void draw_at(enum fault_kind kind, enum event_kind at, int64_t times)
+{
+	struct fault *fault = &faults[fault_count++];
+
+	draw_one(fault, kind);
+	fault->after = event_rows[at].name;
+	fault->at_event = times;
+	fault->at_ns = draw_soon();
+}
+
+/* Around turns of the run that come once or twice in it: who has set a limit watches what becomes
+ * of it, what is to save just then may be stuck, and a place refuses where an attempt ends. */
+static void draw_around_turns(void)
+{
+	if (fault_count + 4 > FAULTS_MAX)
+		return;
+	if (playing->setting.deadline_s > 0 && chance_one_in(2))
+		draw_at(FAULT_STOP, EV_LIMIT_REACHED, 1);
+	if (playing->setting.deadline_s > 0 && chance_one_in(3)) {
+		draw_at(FAULT_PAUSE, EV_LIMIT_REACHED, 1);
+		faults[fault_count - 1].target = TARGET_AGENT;
+	}
+	if (chance_one_in(3)) {
+		int64_t times = 1 + chance_below(3);
+
+		draw_at(FAULT_PLACE, chance_one_in(2) ? EV_ATTEMPT_STARTED : EV_ATTEMPT_ENDED,
+			times);
+	}
+	if (playing->setting.cloud && chance_one_in(3))
+		draw_at(FAULT_SERVICE, EV_ATTEMPT_INTENDED, 1 + chance_below(2));
 }
 
 void faults_draw(void)
@@ -223,6 +351,9 @@ void faults_draw(void)
 	int families = 1 + (int)chance_below(5);
 
 	fault_count = 0;
+	/* In hours each machine kills something for want of memory, now and then. */
+	if (goes_on_for_hours() && !playing->setting.calm && chance_one_in(2))
+		draw_one(&faults[fault_count++], FAULT_KILL);
 	for (int family = 0; family < families && !playing->setting.calm; family++) {
 		enum fault_kind kind = draw_kind();
 		int times = 1 + (int)chance_below(8);
@@ -236,9 +367,14 @@ void faults_draw(void)
 			if (is_of_people(kind) && chance_one_in(2))
 				follow(&faults[fault_count], fault_count);
 			fault_count++;
+			if (kind == FAULT_STOP && chance_one_in(2))
+				draw_again(1 + (int)chance_below(2));
 			if (fault_count < FAULTS_MAX && shows_in_a_stop(&faults[fault_count - 1]))
 				draw_stop_in(&faults[fault_count - 1]);
 		}
 	}
+	/* Last, so that what they draw leaves the others as they are. */
+	if (!playing->setting.calm)
+		draw_around_turns();
 	hangs_draw();
 }

@@ -36,6 +36,12 @@ enum habit {
 	HABIT_TIMER_STARTS,   /* a timer starts drivers whether or not one is there */
 	HABIT_STOPS_BY_HAND,  /* who types Ctrl-C wants the run to be stopped */
 	HABIT_SAVES_SLOWLY,   /* a checkpoint takes seconds, and there are few */
+	HABIT_BEGINS_SLOWLY,  /* a training loads for long before its first step */
+	HABIT_TAKES_MACHINES, /* the service does, of jobs that run (Spot) */
+	HABIT_SLOW_LOGS,      /* a request for a log takes the service long, and some are long */
+	HABIT_DIES_COMPILING, /* in the middle of a graph, as one does that gets too little memory
+			       */
+	HABIT_IMPATIENT,      /* who sees a driver do nothing for a while starts another one */
 	HABITS
 };
 static bool has[HABITS];
@@ -77,6 +83,14 @@ static const struct last_words *draw_last_words(void)
 	return found;
 }
 
+/* Of what a healthy training does without a word limits.stall knows nothing. */
+static int64_t draw_load(void)
+{
+	int64_t stall_s = playing->setting.stall_s;
+
+	return chance_below((stall_s > 0 && stall_s < 60 ? stall_s / 2 : 30) * WORLD_S);
+}
+
 static void draw_traits(struct traits *ret, bool precompiles, int64_t attempt, int node)
 {
 	const struct setting *s = &playing->setting;
@@ -87,21 +101,25 @@ static void draw_traits(struct traits *ret, bool precompiles, int64_t attempt, i
 	int64_t last = precompiles ? GRAPHS_OF_JOB : s->steps;
 	bool slow = has[HABIT_SAVES_SLOWLY];
 
-	(void)node;
 	*ret = (struct traits){
 		.step_ns = s->step_ns,
 		.compile_ns = s->compile_ns,
 		.steps_between_saves = slow ? 4 * s->saves_every : s->saves_every,
-		/* What is saved in place, and nobody writes to for seconds (a command that is
-		 * stopped does not), is taken for whole. */
-		.save_ns = slow && !has[HABIT_SAVES_IN_PLACE] ? chance_below(10 * WORLD_S) : 0,
+		.save_ns = slow ? chance_below(10 * WORLD_S) : 0,
 		.shard_bytes = 1 + chance_below(20000),
 		.fails_at = !words                      ? -1
 			    : has[HABIT_FAILS_AT_START] ? 0
 							: chance_below(last),
 		.exit = words ? words->exit : 0,
 		.last_words = words ? words->text : NULL,
-		.hangs_at = bad && has[HABIT_HANGS] && chance_one_in(2) ? chance_below(last) : -1,
+		.hangs_at = bad && has[HABIT_HANGS] && chance_one_in(2)
+				    ? chance_below(chance_one_in(3) ? 1 : last)
+				    : -1,
+		.load_ns = has[HABIT_BEGINS_SLOWLY] ? draw_load() : 0,
+		.says_first = node == 0 && has[HABIT_SLOW_LOGS] && chance_one_in(2)
+				      ? chance_below(10 << 20)
+				      : 0,
+		.dies_compiling = bad && has[HABIT_DIES_COMPILING] && chance_one_in(2),
 		.late_graph_at = bad && has[HABIT_COMPILES_LATE] ? 1 + chance_below(last) : -1,
 		.line_bytes = has[HABIT_FLOODS] ? 2000 : chance_below(80),
 		.bar = has[HABIT_DRAWS_BARS],
@@ -129,6 +147,10 @@ static void draw_cloud(struct cloud_habits *ret)
 		/* Nobody mends that: the run has to do with it. */
 		.other_compiler = has[HABIT_OTHER_COMPILER] && chance_one_in(2),
 		.restarts = playing->cloud_restarts,
+		.log_ns = has[HABIT_SLOW_LOGS] ? chance_below(200) * WORLD_MS : 0,
+		.taken_after_ns = bad && has[HABIT_TAKES_MACHINES] && chance_one_in(2)
+					  ? 1 + chance_below(60 * WORLD_S)
+					  : 0,
 	};
 	if (bad && chance_one_in(10))
 		ret->no_capacity_until_ns =
@@ -141,12 +163,18 @@ static void draw_cloud(struct cloud_habits *ret)
 static bool is_of_service(int habit)
 {
 	return habit == HABIT_NO_CAPACITY || habit == HABIT_DOUBLES ||
-	       habit == HABIT_OTHER_COMPILER;
+	       habit == HABIT_OTHER_COMPILER || habit == HABIT_TAKES_MACHINES ||
+	       habit == HABIT_SLOW_LOGS || habit == HABIT_IMPATIENT;
 }
 
 bool habits_timer_starts(void)
 {
 	return has[HABIT_TIMER_STARTS];
+}
+
+bool habits_are_impatient(void)
+{
+	return has[HABIT_IMPATIENT];
 }
 
 void habits_draw(void)
@@ -155,8 +183,10 @@ void habits_draw(void)
 		has[habit] = !playing->setting.calm && chance_one_in(is_of_service(habit) ? 3 : 5);
 	playing->bad_attempts = chance_below(9);
 	has[HABIT_SAVES_IN_PLACE] = chance_one_in(3);
+	has[HABIT_DIES_COMPILING] = !playing->setting.calm && chance_one_in(3);
 	has[HABIT_STOPS_BY_HAND] = chance_one_in(2);
 	has[HABIT_SAVES_SLOWLY] = chance_one_in(5);
+	has[HABIT_BEGINS_SLOWLY] = chance_one_in(4);
 	has[HABIT_FAILS_AT_START] = !playing->setting.calm && chance_one_in(3);
 	playing->cloud_restarts = !playing->setting.calm && chance_one_in(4);
 	programs_traits = draw_traits;

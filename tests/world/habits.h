@@ -9,6 +9,8 @@
 void habits_draw(void);
 /* A timer starts drivers, whether or not one is there, until the run has ended. */
 bool habits_timer_starts(void);
+/* A driver that is not seen to do anything is replaced by another one. */
+bool habits_are_impatient(void);
 /* SIGINT at a driver stops its run; else the driver leaves. */
 bool habits_stop_on_interrupt(void);
 /* Writes them as a line of a script; reads one (false: it is none). */

@@ -12,6 +12,7 @@
 #include "jobs/base/exitcode.h"
 #include "tests/world/faults.h"
 #include "tests/world/habits.h"
+#include "tests/world/kernel_internal.h"
 #include "tests/world/losses.h"
 #include "tests/world/operators.h"
 #include "tests/world/points.h"
@@ -63,6 +64,16 @@ static bool has_driver(const char *run)
 	return false;
 }
 
+/* None of those that it has does anything: they are stopped, or their machine sleeps. */
+static bool is_driver_still(const char *run)
+{
+	for (const struct process *process = processes; process; process = process->next)
+		if (process->state == PROCESS_ALIVE && is_driver_of(process, run) &&
+		    process_runs(process))
+			return false;
+	return true;
+}
+
 bool schedule_is_neighbour(const char *run)
 {
 	return playing && playing->neighbour[0] && strcmp(playing->neighbour, run) == 0;
@@ -108,7 +119,9 @@ static void begin_next_run(void)
 static void drive_on(const char *run)
 {
 	int host = playing->hosts[1] ? (int)chance_below(2) : 0;
-	bool wanted = !has_driver(run) || (habits_timer_starts() && story_of(run));
+	bool wanted = !has_driver(run) ||
+		      (story_of(run) &&
+		       (habits_timer_starts() || (habits_are_impatient() && is_driver_still(run))));
 
 	if (wanted && !playing->hosts[host]->off)
 		(void)operator_start(playing, host, story_of(run) ? "resume" : "run", run);
@@ -188,7 +201,7 @@ static void observe(void)
 	}
 	if (playing->trace)
 		trace_ends();
-	faults_on_events(count_events());
+	faults_on_events(count_events(), story);
 	rules_check();
 	if (rules_broken)
 		world_stop();
@@ -214,7 +227,8 @@ static int64_t calm_from(void)
 		return (3600 + chance_below(3600)) * WORLD_S;
 	if (chance_one_in(40))
 		return (300 + chance_below(6900)) * WORLD_S;
-	if (playing->setting.step_ns > 2 * WORLD_S)
+	/* Machines of a service are waited for, attempt by attempt. */
+	if (playing->setting.step_ns > 2 * WORLD_S || playing->setting.cloud)
 		return (30 + chance_below(300)) * WORLD_S;
 	return (10 + chance_below(chance_one_in(4) ? 300 : 60)) * WORLD_S;
 }

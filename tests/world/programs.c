@@ -25,6 +25,7 @@
 #define CACHE_BUCKET   "bucket"
 #define FLAGS          "0a1b2c3d"
 #define NEFF_BYTES     4096
+#define COMPARED       2    /* checkpoints that the next one is compared with */
 #define RETRY_MS       2000 /* of a compiler that waits for another one's lock */
 #define LINE_MAX_BYTES 2048
 
@@ -36,6 +37,7 @@ struct job {
 	const char *cache;
 	char checkpoints[256];
 	int64_t step, goal;
+	int saves; /* whole ones so far */
 	volatile sig_atomic_t save_asked, stop_asked;
 };
 
@@ -238,6 +240,8 @@ static bool compile(const struct job *job, const char *module)
 	    "--output /tmp/graphs/model.%s.neff\n",
 	    module, module);
 	rest_ns(job->traits.compile_ns / 2 + chance_below(job->traits.compile_ns));
+	if (job->traits.dies_compiling)
+		_exit(137);
 	if (!cache_put(cache, module, "model.hlo_module.pb", 700) ||
 	    !cache_put(cache, module, "compile_flags.json", 17) ||
 	    !cache_put(cache, module, "model.neff", NEFF_BYTES) ||
@@ -305,7 +309,10 @@ static bool save_into(const struct job *job, const char *folder)
 
 	if (!write_zeros(folder, "state.bin", (size_t)job->traits.shard_bytes))
 		return false;
-	rest_all_of(job->traits.save_ns);
+	/* What is saved in place, and nobody writes to for seconds, is taken for whole where there
+	 * are none before it to compare it with. */
+	if (!job->traits.saves_in_place || job->saves >= COMPARED)
+		rest_all_of(job->traits.save_ns);
 	return write_file(folder, "meta.json", meta, strlen(meta));
 }
 
@@ -342,8 +349,10 @@ static void save(struct job *job)
 	make_folders(folder);
 	if (!save_into(job, folder) || (folder == draft && rename(draft, final) < 0))
 		say(2, "cannot save: %s\n", strerror(errno));
-	if (program_save_is_whole(truth, self->machine, final))
-		truth->whole_ns = now_ns;
+	if (!program_save_is_whole(truth, self->machine, final))
+		return;
+	truth->whole_ns = now_ns;
+	job->saves++;
 }
 
 static int fail(const struct job *job)
@@ -444,6 +453,18 @@ static void print_step(const struct job *job)
 	}
 }
 
+/* What libraries say of themselves, line by line. */
+static void say_first(const struct job *job)
+{
+	char text[64 * 128];
+
+	memset(text, '.', sizeof text);
+	for (size_t at = 127; at < sizeof text; at += 128)
+		text[at] = '\n';
+	for (int64_t left = job->traits.says_first; left > 0; left -= (int64_t)sizeof text)
+		put_bytes(1, text, sizeof text);
+}
+
 /* One step, interrupted by no signal: a device computes on. */
 static void compute(const struct job *job)
 {
@@ -454,8 +475,12 @@ static int train(struct job *job)
 {
 	begin_where_told(job);
 	graphs_load(job);
+	say_first(job);
+	rest_all_of(job->traits.load_ns);
 	if (job->traits.fails_at == 0)
 		return fail(job);
+	while (job->traits.hangs_at == 0)
+		rest_ns(3600 * WORLD_S);
 	while (job->step < job->goal) {
 		compute(job);
 		job->step++;

@@ -36,12 +36,15 @@ struct traits {
 	int64_t step_ns, compile_ns; /* of a step, of a graph, about */
 	int64_t steps_between_saves;
 	int64_t save_ns;        /* that a checkpoint takes */
+	int64_t load_ns;        /* before the first step */
 	int64_t shard_bytes;    /* of a checkpoint, for each node */
 	int64_t fails_at;       /* step after which it fails, 0: before the first; -1: never */
 	int exit;               /* its exit status then */
 	const char *last_words; /* printed to stderr before it fails; NULL: nothing */
 	int64_t hangs_at;       /* step after which nothing happens any more; -1: never */
+	bool dies_compiling;    /* in the middle of a graph, of which the lock is left */
 	int64_t late_graph_at; /* step at which a graph is compiled that is in no cache; -1: none */
+	int64_t says_first;    /* bytes, before its first step */
 	int64_t line_bytes;    /* printed with each step beside the report of the step */
 	bool bar;              /* that is a bar drawn with carriage returns */
 	bool saves_in_place;   /* not atomically: the last file decides */

@@ -61,9 +61,10 @@ void report_make(struct report *ret)
 void report_print_short(const struct report *report)
 {
 	printf("schedule %" PRIu64 ": runs %" PRIu64 ", events %" PRIu64 ", calls %" PRIu64
-	       ", virtual seconds %" PRId64 "%s%s\n",
+	       ", virtual seconds %" PRId64 "%s%s%s%s\n",
 	       report->number, report->runs, report->events, report->calls, report->seconds,
-	       report->broken[0] ? ", rule " : "", report->broken);
+	       report->broken[0] ? ", rule " : "", report->broken, report->broken[0] ? ": " : "",
+	       report->why);
 }
 
 void reports_add(struct reports *reports, const struct report *report)

@@ -88,7 +88,8 @@ static void check_writers(const struct story *story, const struct story_event *t
 	int64_t own = 0;
 
 	(void)story;
-	for (size_t i = 0; i < epoch_count; i++)
+	/* Of an event that a reader saw first the writer is not known: it is dead. */
+	for (size_t i = 0; i < epoch_count && told->writer; i++)
 		if (epochs[i].process == told->writer)
 			own = epochs[i].epoch;
 	if (ev->kind == EV_DRIVER_TOOK_OVER) {

@@ -168,7 +168,7 @@ static void draw(struct schedule *schedule)
 	s->queue_s = chance_one_in(3) ? 20 + chance_below(chance_one_in(2) ? 60 : 280) : 0;
 	s->backoff_first_s = 1 + chance_below(5);
 	s->backoff_max_s = 5 + chance_below(30);
-	s->grace_s = 2 + chance_below(20);
+	s->grace_s = chance_one_in(3) ? 30 + chance_below(60) : 2 + chance_below(20);
 	s->checkpoint_grace_s = 5 + chance_below(25);
 	if (chance_one_in(8)) { /* a patient spec */
 		s->backoff_first_s = 5 + chance_below(40);
@@ -195,9 +195,9 @@ static void draw(struct schedule *schedule)
 		s->start_s = 2 + chance_below(10);
 	if (chance_one_in(3))
 		s->unreachable_s = 10 + chance_below(50);
-	if (chance_one_in(10)) /* minutes of training: it is still there when something follows */
+	if (chance_one_in(6)) /* minutes of training: it is still there when something follows */
 		draw_long_training(s);
-	if (chance_one_in(100)) { /* hours of training, and of faults */
+	if (chance_one_in(60)) { /* hours of training, and of faults */
 		s->step_ns = (120 + chance_below(240)) * WORLD_S;
 		s->steps = 20 + chance_below(15);
 		s->stall_s = 1800;

@@ -189,6 +189,18 @@ static int wait_for_turn(struct driver *driver, struct err **why, int64_t *ret_w
 	return err_code(err, EXIT_UNREACHABLE);
 }
 
+/* Records what became of the submission. A driver that cannot journal it does not submit again: the
+ * engine may not list the job yet, and would start a second one. */
+static int record_submission(struct driver *driver, const struct effect *effect, struct err **err)
+{
+	struct event ev;
+
+	submit_event(&ev, driver->submit_unsure ? EV_ATTEMPT_UNCERTAIN : EV_ATTEMPT_SUBMITTED,
+		     effect);
+	EVENT_SET_STR(&ev, reason, driver->submit_words);
+	return driver_record(driver, &ev, err);
+}
+
 int submit_job(struct driver *driver, const struct effect *effect, int64_t *ret_wait_ms,
 	       struct err **err)
 {
@@ -204,9 +216,10 @@ int submit_job(struct driver *driver, const struct effect *effect, int64_t *ret_
 		.nodes = (int)js_int(driver->plan, "nodes", 1),
 		.prefix = prefix,
 	};
-	struct event ev;
 	int outcome;
 
+	if (driver->submitted)
+		return record_submission(driver, effect, err);
 	if (!driver->job_env && submit_job_env(driver->plan, &driver->job_env, err) < 0)
 		return -1;
 	job.env = driver->job_env;
@@ -230,9 +243,10 @@ int submit_job(struct driver *driver, const struct effect *effect, int64_t *ret_
 	}
 	if (outcome < 0)
 		return record_refusal(driver, effect, why, err);
-	submit_event(&ev, outcome > 0 ? EV_ATTEMPT_UNCERTAIN : EV_ATTEMPT_SUBMITTED, effect);
-	EVENT_SET_STR(&ev, reason, why ? why->message : NULL);
-	return driver_record(driver, &ev, err);
+	driver->submit_unsure = outcome > 0;
+	free(driver->submit_words);
+	driver->submit_words = why ? mem_copy(why->message) : NULL;
+	return record_submission(driver, effect, err);
 }
 
 int submit_find(struct driver *driver, const struct effect *effect, struct err **err)
@@ -244,6 +258,7 @@ int submit_find(struct driver *driver, const struct effect *effect, struct err *
 
 	if (found < 0)
 		return -1;
+	driver->submitted = found > 0;
 	submit_event(&ev, found ? EV_ATTEMPT_SUBMITTED : EV_ATTEMPT_MISSING, effect);
 	return driver_record(driver, &ev, err);
 }
