@@ -122,8 +122,10 @@ static int start_helper(struct agent *agent, struct err **err)
 {
 	struct outputs *outputs = &agent->outputs;
 
-	news_release(&outputs->news);
-	helper_close(&outputs->helper);
+	if (outputs->starts > 1) { /* of the one that died */
+		news_release(&outputs->news);
+		helper_close(&outputs->helper);
+	}
 	if (helper_start(&outputs->helper, "stoker-outputs", be_helper, &agent->config,
 			 sizeof agent->config, err) < 0)
 		return -1;
