@@ -123,8 +123,8 @@ static void as_many_are_named_as_are_of_use_and_all_are_counted(void **state)
 	make(*state, "last", "x");
 	for (int i = 0; i < 40; i++) {
 		AUTO(auto_free)
-		char *name = mem_format("%s/%s/%s/%s/%s/%s/%02d", part, part, part, part, part,
-					part, i);
+		char *name =
+			mem_format("%s/%s/%s/%s/%s/%s/%02d", part, part, part, part, part, part, i);
 
 		make(*state, name, "x");
 		if (!first)
@@ -185,7 +185,8 @@ static void a_workspace_with_a_file_in_the_way_is_named(void **state)
 	done = work(&config);
 	assert_int_equal(js_int(done, "files", -1), 0);
 	assert_int_equal(js_int(done, "left", 0), 1);
-	assert_has(js_str(json_array_get(json_object_get(done, "names"), 0), "why"), "runs/r1/outputs");
+	assert_has(js_str(json_array_get(json_object_get(done, "names"), 0), "why"),
+		   "runs/r1/outputs");
 }
 
 /* ---- the agent ---- */
