@@ -1,17 +1,15 @@
 /* What becomes of the outputs: which entries of a folder arrive in a far workspace, which are left
  * and with what words, and what the agent makes of a helper that dies or takes too long. */
-#include "tests/unit/node/agent_run.h"
+#include "tests/unit/node/agent_scene.h"
 
 #include <sys/resource.h>
-
-#include "jobs/node/agent.h"
 
 #define KEY "runs/r1/outputs/train/"
 
 /* ---- one pass of the helper ---- */
 
 /* The order of a far workspace, the folder "bucket" of the place. Its outputs lie in "made". */
-static void load_far(struct agent_config *config, const struct place *place, int node)
+static json_t *order_far(const struct place *place)
 {
 	AUTO(auto_free) char *bucket = mem_format("dir:%s/bucket", place->root);
 	AUTO(auto_free) char *made = place_path(place, "made");
@@ -21,7 +19,12 @@ static void load_far(struct agent_config *config, const struct place *place, int
 	js_put_str(order, "outputs", KEY);
 	js_put_str(order, "output_dir", made);
 	js_put(order, "nodes", json_integer(2));
-	load(config, place, order, node == 0 ? "0" : "1");
+	return order;
+}
+
+static void load_far(struct agent_config *config, const struct place *place)
+{
+	load(config, place, order_far(place), "0");
 	config->object_workspace = true;
 }
 
@@ -87,7 +90,7 @@ static void all_files_arrive_as_they_are(void **state)
 
 	make(place, "model.bin", "weights");
 	make(place, "deep/er/log.txt", "text");
-	load_far(&config, place, 0);
+	load_far(&config, place);
 	done = work(&config);
 	assert_brought(place, "model.bin", "weights");
 	assert_brought(place, "deep/er/log.txt", "text");
@@ -104,7 +107,7 @@ static void what_has_arrived_is_counted_again_and_not_sent_again(void **state)
 
 	make(*state, "model.bin", "weights");
 	make(*state, "other.bin", "more");
-	load_far(&config, *state, 0);
+	load_far(&config, *state);
 	first = work(&config);
 	second = work(&config);
 	assert_true(json_equal(first, second));
@@ -130,7 +133,7 @@ static void as_many_are_named_as_are_of_use_and_all_are_counted(void **state)
 		if (!first)
 			first = mem_copy(name);
 	}
-	load_far(&config, *state, 0);
+	load_far(&config, *state);
 	done = work(&config);
 	assert_brought(*state, "last", "x");
 	assert_int_equal(js_int(done, "files", 0), 1);
@@ -149,7 +152,7 @@ static void each_start_has_a_place_of_its_own(void **state)
 	json_auto_t *first = NULL, *again = NULL;
 
 	make(place, "model.bin", "one");
-	load_far(&config, place, 0);
+	load_far(&config, place);
 	first = work(&config);
 	make(place, "model.bin", "two");
 	config.restart = 2;
@@ -164,7 +167,7 @@ static void a_folder_that_is_gone_is_no_failure_of_the_workspace(void **state)
 	const json_t *row;
 	json_auto_t *done = NULL;
 
-	load_far(&config, *state, 0);
+	load_far(&config, *state);
 	done = work(&config);
 	assert_null(js_str(done, "why"));
 	assert_int_equal(js_int(done, "left", 0), 1);
@@ -181,7 +184,7 @@ static void a_workspace_with_a_file_in_the_way_is_named(void **state)
 
 	make(*state, "model.bin", "weights");
 	write_file(file, "in the way", 0600);
-	load_far(&config, *state, 0);
+	load_far(&config, *state);
 	done = work(&config);
 	assert_int_equal(js_int(done, "files", -1), 0);
 	assert_int_equal(js_int(done, "left", 0), 1);
@@ -191,36 +194,11 @@ static void a_workspace_with_a_file_in_the_way_is_named(void **state)
 
 /* ---- the agent ---- */
 
-struct outputs_scene {
-	struct agent agent;
-};
-
-static void scene_open(struct outputs_scene *scene, struct place *place, int node)
+static void begin(struct agent *agent, const struct place *place, const char *rank)
 {
-	AUTO(err_freep) struct err *err = NULL;
-	struct agent *agent = &scene->agent;
-
-	*scene = (struct outputs_scene){ 0 };
 	make(place, "model.bin", "weights");
-	load_far(&agent->config, place, node);
-	must(store_open(agent->config.workspace, &agent->store, &err), &err);
-	must(loop_new(&agent->loop, &err), &err);
-	output_relay_init(&agent->relay, open("/dev/null", O_WRONLY | O_CLOEXEC), -1, agent->loop);
-	report_init(&agent->report, &agent->config, agent->store, &agent->relay);
-	agent->command = 1; /* it was started; nobody signals it here */
-}
-
-static void scene_close(struct outputs_scene *scene)
-{
-	struct agent *agent = &scene->agent;
-
-	outputs_release(&agent->outputs);
-	report_release(&agent->report);
-	close(agent->relay.outlet.fd);
-	output_relay_release(&agent->relay);
-	loop_freep(&agent->loop);
-	store_freep(&agent->store);
-	agent_config_release(&agent->config);
+	scene_open(agent, place, order_far(place), rank, true);
+	scene_command(agent);
 }
 
 /* Waits until the helper is over, as the agent does. */
@@ -241,62 +219,62 @@ static json_t *reported(struct agent *agent)
 
 static void what_was_brought_is_reported(void **state)
 {
-	struct outputs_scene scene;
-	struct agent *agent = &scene.agent;
+	struct agent agent;
 	json_auto_t *outputs = NULL;
 
-	scene_open(&scene, *state, 0);
-	assert_true(outputs_bring(agent));
-	assert_true(outputs_bring(agent)); /* it is under way */
-	reap(agent);
-	assert_false(outputs_bring(agent));
-	assert_null(agent->outputs.lost);
+	begin(&agent, *state, "0");
+	assert_true(outputs_bring(&agent));
+	assert_true(outputs_bring(&agent)); /* it is under way */
+	reap(&agent);
+	assert_false(outputs_bring(&agent));
+	assert_null(agent.outputs.lost);
 	assert_brought(*state, "model.bin", "weights");
-	outputs = reported(agent);
+	outputs = reported(&agent);
 	assert_has(js_str(outputs, "url"), "/bucket/" KEY "node-0");
 	assert_int_equal(js_int(outputs, "files", 0), 1);
 	assert_int_equal(js_int(outputs, "bytes", 0), 7);
 	assert_null(js_str(outputs, "why"));
-	scene_close(&scene);
+	scene_close(&agent);
 }
 
 static void what_was_left_is_reported_by_name(void **state)
 {
 	AUTO(auto_free) char *file = place_path(*state, "bucket/" KEY "node-0");
-	struct outputs_scene scene;
+	struct agent agent;
 	json_auto_t *outputs = NULL;
 	const json_t *row;
 
 	write_file(file, "in the way", 0600);
-	scene_open(&scene, *state, 0);
-	assert_true(outputs_bring(&scene.agent));
-	reap(&scene.agent);
-	outputs = reported(&scene.agent);
+	begin(&agent, *state, "0");
+	assert_true(outputs_bring(&agent));
+	reap(&agent);
+	outputs = reported(&agent);
 	assert_int_equal(js_int(outputs, "left", 0), 1);
 	row = json_array_get(json_object_get(outputs, "names"), 0);
 	assert_has(js_str(row, "why"), "node-0");
-	scene_close(&scene);
+	scene_close(&agent);
 }
 
 static void nothing_is_brought_where_there_is_nothing_or_another_has_the_claim(void **state)
 {
 	AUTO(auto_free) char *file = place_path(*state, "made/model.bin");
-	struct outputs_scene scene;
-	struct agent *agent = &scene.agent;
+	struct agent agent;
 	json_auto_t *outputs = NULL;
+	pid_t command;
 
-	scene_open(&scene, *state, 0);
-	agent->stopped = STOPPED_SUPERSEDED;
-	assert_false(outputs_bring(agent));
-	agent->stopped = STOPPED_SIGNAL;
-	agent->command = 0; /* it was never started */
-	assert_false(outputs_bring(agent));
-	agent->command = 1;
+	begin(&agent, *state, "0");
+	agent.stopped = STOPPED_SUPERSEDED;
+	assert_false(outputs_bring(&agent));
+	agent.stopped = STOPPED_SIGNAL;
+	command = agent.command;
+	agent.command = 0; /* it was never started */
+	assert_false(outputs_bring(&agent));
+	agent.command = command;
 	assert_int_equal(unlink(file), 0);
-	assert_false(outputs_bring(agent));
-	outputs = reported(agent);
+	assert_false(outputs_bring(&agent));
+	outputs = reported(&agent);
 	assert_null(outputs);
-	scene_close(&scene);
+	scene_close(&agent);
 }
 
 /* A write beyond the limit kills a helper of this test: unlike the agent's, its process has not
@@ -312,60 +290,58 @@ static void limit_files(rlim_t bytes)
 
 static void a_helper_that_dies_is_started_again_and_then_given_up(void **state)
 {
-	struct outputs_scene scene;
-	struct agent *agent = &scene.agent;
+	struct agent agent;
 	json_auto_t *outputs = NULL;
 
-	scene_open(&scene, *state, 0);
+	begin(&agent, *state, "0");
 	for (int i = 0; i < 2; i++) {
 		limit_files(1);
-		assert_true(outputs_bring(agent));
+		assert_true(outputs_bring(&agent));
 		limit_files(RLIM_INFINITY);
-		reap(agent);
-		assert_null(agent->outputs.lost);
+		reap(&agent);
+		assert_null(agent.outputs.lost);
 	}
-	assert_false(outputs_bring(agent));
-	assert_non_null(agent->outputs.lost);
-	assert_string_equal(agent->outputs.lost->message,
+	assert_false(outputs_bring(&agent));
+	assert_non_null(agent.outputs.lost);
+	assert_string_equal(agent.outputs.lost->message,
 			    "cannot upload the outputs: the upload process died");
-	assert_has(agent->outputs.lost->hint, "resume the run");
-	assert_string_equal(agent->outputs.lost_class, "transient-infra");
-	outputs = reported(agent);
+	assert_has(agent.outputs.lost->hint, "resume the run");
+	assert_string_equal(agent.outputs.lost_class, "transient-infra");
+	outputs = reported(&agent);
 	assert_has(js_str(outputs, "why"), "the upload process died");
-	scene_close(&scene);
+	scene_close(&agent);
 }
 
 static void the_start_after_a_death_brings_them(void **state)
 {
-	struct outputs_scene scene;
-	struct agent *agent = &scene.agent;
+	struct agent agent;
 
-	scene_open(&scene, *state, 0);
+	begin(&agent, *state, "0");
 	limit_files(1);
-	assert_true(outputs_bring(agent));
+	assert_true(outputs_bring(&agent));
 	limit_files(RLIM_INFINITY);
-	reap(agent);
-	assert_true(outputs_bring(agent));
-	reap(agent);
-	assert_false(outputs_bring(agent));
-	assert_null(agent->outputs.lost);
+	reap(&agent);
+	assert_true(outputs_bring(&agent));
+	reap(&agent);
+	assert_false(outputs_bring(&agent));
+	assert_null(agent.outputs.lost);
 	assert_brought(*state, "model.bin", "weights");
-	scene_close(&scene);
+	scene_close(&agent);
 }
 
 /* Nobody has said that descriptor 0 is a helper's. */
 static void the_first_start_closes_nothing(void **state)
 {
-	struct outputs_scene scene;
+	struct agent agent;
 	struct stat st;
 
-	scene_open(&scene, *state, 0);
-	assert_int_equal(dup2(scene.agent.relay.outlet.fd, 0), 0);
-	assert_true(outputs_bring(&scene.agent));
+	begin(&agent, *state, "0");
+	assert_int_equal(dup2(agent.relay.outlet.fd, 0), 0);
+	assert_true(outputs_bring(&agent));
 	assert_int_equal(fstat(0, &st), 0);
 	assert_true(S_ISCHR(st.st_mode));
-	reap(&scene.agent);
-	scene_close(&scene);
+	reap(&agent);
+	scene_close(&agent);
 }
 
 /* Lets the loop run until the helper was killed: it was stopped, so nothing else ends it. */
@@ -377,33 +353,31 @@ static void on_child(void *arg)
 static void after_a_signal_only_the_time_that_is_left_is_waited(void **state)
 {
 	AUTO(err_freep) struct err *err = NULL;
-	struct outputs_scene scene;
-	struct agent *agent = &scene.agent;
+	struct agent agent;
 	struct watch *child;
 
-	scene_open(&scene, *state, 0);
-	child = loop_on_signal(agent->loop, SIGCHLD, on_child, agent);
-	assert_true(outputs_bring(agent));
-	assert_int_equal(kill(agent->outputs.helper.pid, SIGSTOP), 0);
-	agent->told_at.ms = clock_mono_now().ms - 100000; /* the grace is over */
-	outputs_signalled(agent);
-	while (!agent->outputs.cut)
-		must(loop_run(agent->loop, &err), &err);
-	reap(agent);
-	loop_remove(agent->loop, child);
-	if (!js_is(agent->outputs.said, "news", "done")) {
-		assert_non_null(agent->outputs.lost);
-		assert_has(agent->outputs.lost->message,
+	begin(&agent, *state, "0");
+	child = loop_on_signal(agent.loop, SIGCHLD, on_child, &agent);
+	assert_true(outputs_bring(&agent));
+	assert_int_equal(kill(agent.outputs.helper.pid, SIGSTOP), 0);
+	agent.told_at.ms = clock_mono_now().ms - 100000; /* the grace is over */
+	outputs_signalled(&agent);
+	while (!agent.outputs.cut)
+		must(loop_run(agent.loop, &err), &err);
+	reap(&agent);
+	loop_remove(agent.loop, child);
+	if (!js_is(agent.outputs.said, "news", "done")) {
+		assert_non_null(agent.outputs.lost);
+		assert_has(agent.outputs.lost->message,
 			   "the time between the signal and the end was too short");
 	}
-	assert_false(outputs_bring(agent));
-	scene_close(&scene);
+	assert_false(outputs_bring(&agent));
+	scene_close(&agent);
 }
 
 static void a_node_that_brings_says_so_at_once(void **state)
 {
-	struct outputs_scene scene;
-	struct agent *agent = &scene.agent;
+	struct agent agent;
 	AUTO(node_report_release) struct node_report seen = { 0 };
 	AUTO(err_freep) struct err *err = NULL;
 	AUTO(auto_free) char *path = NULL;
@@ -411,46 +385,45 @@ static void a_node_that_brings_says_so_at_once(void **state)
 	json_auto_t *outputs = NULL;
 	size_t len;
 
-	scene_open(&scene, *state, 1);
-	assert_true(outputs_bring(agent));
+	begin(&agent, *state, "1");
+	assert_true(outputs_bring(&agent));
 	/* Node 0, which waits for it, reads the file that the uploader brings. */
-	path = fs_join(agent->config.dir, REPORT_FILE);
+	path = fs_join(agent.config.dir, REPORT_FILE);
 	text = read_file(path, &len);
 	assert_non_null(text);
 	must(node_report_parse(text, len, &seen, &err), &err);
 	assert_true(outputs_under_way(&seen));
-	reap(agent);
-	outputs = reported(agent);
+	reap(&agent);
+	outputs = reported(&agent);
 	assert_null(js_str(outputs, "state"));
-	assert_false(outputs_under_way(&agent->report.said));
-	scene_close(&scene);
+	assert_false(outputs_under_way(&agent.report.said));
+	scene_close(&agent);
 }
 
 static void another_attempt_that_takes_over_ends_the_upload(void **state)
 {
-	struct outputs_scene scene;
-	struct agent *agent = &scene.agent;
+	struct agent agent;
 
-	scene_open(&scene, *state, 0);
-	assert_true(outputs_bring(agent));
-	outputs_kill(agent);
-	reap(agent);
-	assert_false(outputs_bring(agent));
-	scene_close(&scene);
+	begin(&agent, *state, "0");
+	assert_true(outputs_bring(&agent));
+	outputs_kill(&agent);
+	reap(&agent);
+	assert_false(outputs_bring(&agent));
+	scene_close(&agent);
 }
 
 /* Nothing is to be brought there, and the report says where it is. */
 static void in_a_workspace_that_is_a_folder_they_are_there_already(void **state)
 {
-	struct outputs_scene scene;
+	struct agent agent;
 	json_auto_t *outputs = NULL;
 
-	scene_open(&scene, *state, 0);
-	scene.agent.config.object_workspace = false;
-	assert_false(outputs_bring(&scene.agent));
-	outputs = reported(&scene.agent);
-	assert_string_equal(js_str(outputs, "url"), scene.agent.config.output);
-	scene_close(&scene);
+	begin(&agent, *state, "0");
+	agent.config.object_workspace = false;
+	assert_false(outputs_bring(&agent));
+	outputs = reported(&agent);
+	assert_string_equal(js_str(outputs, "url"), agent.config.output);
+	scene_close(&agent);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, place_make, place_remove)
