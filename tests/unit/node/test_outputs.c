@@ -277,6 +277,28 @@ static void nothing_is_brought_where_there_is_nothing_or_another_has_the_claim(v
 	scene_close(&agent);
 }
 
+/* What cannot be looked into may hold what took days to compute. */
+static void a_folder_that_cannot_be_read_is_not_taken_for_an_empty_one(void **state)
+{
+	AUTO(auto_free) char *made = place_path(*state, "made");
+	AUTO(err_freep) struct err *err = NULL;
+	json_auto_t *outputs = NULL;
+	struct agent agent;
+	const json_t *row;
+
+	begin(&agent, *state, "0");
+	must(fs_remove_tree(made, &err), &err);
+	assert_false(outputs_bring(&agent));
+	write_file(made, "no folder", 0600);
+	assert_true(outputs_bring(&agent));
+	reap(&agent);
+	outputs = reported(&agent);
+	assert_int_equal(js_int(outputs, "left", 0), 1);
+	row = json_array_get(json_object_get(outputs, "names"), 0);
+	assert_has(js_str(row, "why"), "/made'");
+	scene_close(&agent);
+}
+
 /* A write beyond the limit kills a helper of this test: unlike the agent's, its process has not
  * ignored the signal. */
 static void limit_files(rlim_t bytes)
@@ -440,6 +462,7 @@ int main(void)
 		TEST(what_was_brought_is_reported),
 		TEST(what_was_left_is_reported_by_name),
 		TEST(nothing_is_brought_where_there_is_nothing_or_another_has_the_claim),
+		TEST(a_folder_that_cannot_be_read_is_not_taken_for_an_empty_one),
 		TEST(a_helper_that_dies_is_started_again_and_then_given_up),
 		TEST(the_start_after_a_death_brings_them),
 		TEST(the_first_start_closes_nothing),
