@@ -5,6 +5,8 @@
 
 #include "tests/unit/node/agent_run.h"
 
+#include <sys/prctl.h>
+
 #include "jobs/node/agent.h"
 
 /* `far`: as if the workspace were no directory. Steals the order. */
@@ -30,10 +32,14 @@ static UNUSED void scene_open(struct agent *agent, const struct place *place, js
  * group must reach nobody else. */
 static UNUSED void scene_command(struct agent *agent)
 {
+	pid_t test = getpid();
+
 	agent->command = fork();
 	assert_true(agent->command >= 0);
 	if (agent->command == 0) {
-		pause();
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (getppid() == test)
+			pause();
 		_exit(0);
 	}
 	assert_int_equal(setpgid(agent->command, agent->command), 0);
