@@ -8,6 +8,7 @@
 #include <sys/prctl.h>
 
 #include "jobs/node/agent.h"
+#include "jobs/node/uploader_news.h"
 
 /* `far`: as if the workspace were no directory. Steals the order. */
 static UNUSED void scene_open(struct agent *agent, const struct place *place, json_t *order,
@@ -23,8 +24,10 @@ static UNUSED void scene_open(struct agent *agent, const struct place *place, js
 	agent->config.object_workspace = far;
 	must(store_open(agent->config.workspace, &agent->store, &err), &err);
 	must(loop_new(&agent->loop, &err), &err);
-	output_relay_init(&agent->relay, open("/dev/null", O_WRONLY | O_CLOEXEC), -1, agent->loop);
-	report_init(&agent->report, &agent->config, agent->store, &agent->relay);
+	uploader_init(&agent->uploader, agent->loop, uploader_news_heed, agent);
+	output_relay_init(&agent->relay, open("/dev/null", O_WRONLY | O_CLOEXEC), -1, NULL,
+			  agent->loop);
+	report_init(&agent->report, &agent->config, &agent->relay);
 	claim_init(&agent->claim, &agent->config);
 }
 

@@ -202,7 +202,7 @@ static void a_signal_ends_a_check_up_and_its_tools(void **state)
 
 static void a_check_up_that_dies_is_a_failure_that_may_pass(void **state)
 {
-	pid_t agent = begin_hanging(*state, 1), doctor = find_checkpointer(agent);
+	pid_t agent = begin_hanging(*state, 1), doctor = find_helper(agent, "stoker-doctor");
 	json_auto_t *body = NULL;
 	const json_t *error;
 
