@@ -221,20 +221,15 @@ static void put_saved(struct schedule *places)
 	tree_put(places->hosts[0], SAVED "/step-90/meta.json", "{\"state_bytes\":5}", 17, 0600);
 }
 
-/* The last pass, as after the command's end. */
-static int keep_saved(const char *run, struct err **err)
+/* The checkpointer's last pass, as after the command's end; its exit status, or -1. `ret_news`: the
+ * reading end of its news, to be closed; -1: none. */
+static int pass(const struct agent_config *config, const struct claim *claim, int *ret_news,
+		struct err **err)
 {
-	AUTO(agent_config_release) struct agent_config config = { 0 };
-	AUTO(store_freep) struct store *store = NULL;
-	AUTO(claim_release) struct claim claim = { 0 };
-	json_auto_t *lost = NULL;
-	int news[2], orders[2], done;
+	static const char order[] = "{\"order\":\"" CHECKPOINTER_ORDER_LAST "\"}\n";
+	int news[2], orders[2], done = -1;
 
-	if (load(run, &config, err) < 0 || store_open(config.workspace, &store, err) < 0 ||
-	    take_claim(&config, &claim, store, err) < 0)
-		return -1;
-	free(config.checkpoint);
-	config.checkpoint = mem_copy(SAVED);
+	*ret_news = -1;
 	if (pipe2(news, 0) < 0)
 		return err_system(err, EXIT_REFUSED, errno, "cannot make a pipe");
 	if (pipe2(orders, 0) < 0) {
@@ -242,16 +237,49 @@ static int keep_saved(const char *run, struct err **err)
 		close(news[1]);
 		return err_system(err, EXIT_REFUSED, errno, "cannot make a pipe");
 	}
-	done = write(orders[1], "L", 1) == 1
-		       ? checkpointer_work(&config, &claim, news[1], orders[0])
-		       : -1;
+	if (write(orders[1], order, strlen(order)) == (ssize_t)strlen(order))
+		done = checkpointer_work(config, claim, news[1], orders[0]);
 	close(orders[0]);
 	close(orders[1]);
 	close(news[1]);
-	lost = last_said(news[0], "lost");
-	if (done != 0 || lost)
+	*ret_news = news[0];
+	return done >= 0 ? done : refuse(err, "the order cannot be given");
+}
+
+static int begin(const char *run, struct agent_config *config, struct claim *claim,
+		 struct err **err)
+{
+	AUTO(store_freep) struct store *store = NULL;
+
+	if (load(run, config, err) < 0 || store_open(config->workspace, &store, err) < 0)
+		return -1;
+	return take_claim(config, claim, store, err);
+}
+
+static int keep(const struct agent_config *config, const struct claim *claim, struct err **err)
+{
+	json_auto_t *lost = NULL;
+	int news, done = pass(config, claim, &news, err);
+
+	if (news >= 0)
+		lost = last_said(news, "lost");
+	if (done < 0)
+		return -1;
+	if (done > 0 || lost)
 		return refuse(err, lost ? js_str(lost, "why") : "it did not begin");
 	return 0;
+}
+
+static int keep_saved(const char *run, struct err **err)
+{
+	AUTO(agent_config_release) struct agent_config config = { 0 };
+	AUTO(claim_release) struct claim claim = { 0 };
+
+	if (begin(run, &config, &claim, err) < 0)
+		return -1;
+	free(config.checkpoint);
+	config.checkpoint = mem_copy(SAVED);
+	return keep(&config, &claim, err);
 }
 
 static int check_kept(const char *run, struct err **err)
