@@ -209,9 +209,8 @@ static void on_call(struct process *process, struct call *call, const char *path
 		enum way way = i < errors ? WAY_ONCE : i == errors ? WAY_LASTING : WAY_DONE;
 		int error = row->errors[i < errors ? (uint64_t)i : calls % (uint64_t)errors];
 
-		/* No signal comes for ever, and who cannot poll for ever cannot be told to end. */
 		if ((way == WAY_DONE && row->kind != CALL_CHANGES) ||
-		    (way == WAY_LASTING && (error == EINTR || call->id == CALL_poll)))
+		    (way == WAY_LASTING && error == EINTR))
 			continue;
 		if (next_case(call->id, error, way, path)) {
 			strike(process, call);

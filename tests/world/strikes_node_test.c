@@ -34,6 +34,7 @@
 #define BUCKET "s3://bucket/work"
 #define MADE   "/srv/user/made"
 #define SAVED  "/srv/user/saved"
+#define PARTS  "/srv/user/parts-"
 #define CACHE  BUCKET "/jax"
 #define HEX    "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 /* A whole zstd frame of one byte. */
@@ -221,6 +222,13 @@ static void put_saved(struct schedule *places)
 	tree_put(places->hosts[0], SAVED "/step-90/meta.json", "{\"state_bytes\":5}", 17, 0600);
 }
 
+static void put_parts(struct schedule *places)
+{
+	strikes_run_to_end(places);
+	tree_put(places->hosts[0], PARTS "0/step-90/shard-0.bin", "part0", 5, 0600);
+	tree_put(places->hosts[0], PARTS "1/step-90/shard-1.bin", "part1", 5, 0600);
+}
+
 /* The checkpointer's last pass, as after the command's end; its exit status, or -1. `ret_news`: the
  * reading end of its news, to be closed; -1: none. */
 static int pass(const struct agent_config *config, const struct claim *claim, int *ret_news,
@@ -280,6 +288,33 @@ static int keep_saved(const char *run, struct err **err)
 	free(config.checkpoint);
 	config.checkpoint = mem_copy(SAVED);
 	return keep(&config, &claim, err);
+}
+
+/* Two nodes with a part each. The other one has ended when node 0, which marks, looks. */
+static int keep_parts(const char *run, struct err **err)
+{
+	AUTO(agent_config_release) struct agent_config config = { 0 };
+	AUTO(claim_release) struct claim claim = { 0 };
+
+	if (begin(run, &config, &claim, err) < 0)
+		return -1;
+	config.nodes = 2;
+	for (int node = 1; node >= 0; node--) {
+		AUTO(claim_release) struct claim own = { 0 };
+		AUTO(store_freep) struct store *store = NULL;
+		enum claim_state state;
+
+		config.node = node;
+		free(config.checkpoint);
+		config.checkpoint = mem_format(PARTS "%d", node);
+		claim_init(&own, &config);
+		if (node > 0 && (store_open(config.workspace, &store, err) < 0 ||
+				 claim_take(&own, &config, store, &state, err) < 0))
+			return -1;
+		if (keep(&config, node ? &own : &claim, err) < 0)
+			return -1;
+	}
+	return 0;
 }
 
 static int check_kept(const char *run, struct err **err)
@@ -399,6 +434,8 @@ static const struct {
 	  { .scenario = "bucket", .before = put_cache, .act = push_cache, .check = check_pushed } },
 	{ "keep checkpoints",
 	  { .scenario = "bucket", .before = put_saved, .act = keep_saved, .check = check_kept } },
+	{ "keep parts",
+	  { .scenario = "bucket", .before = put_parts, .act = keep_parts, .check = check_kept } },
 	{ "bring outputs",
 	  { .scenario = "bucket", .before = put_made, .act = bring_made, .check = check_brought } },
 	{ "check up", { .scenario = "bucket", .before = strikes_run_to_end, .act = check_up } },
