@@ -189,6 +189,9 @@ static int start_without_processes(const struct starter *starter, const struct p
 	int before;
 
 	begin(&agent, place);
+	/* This process is gone without scene_close(). */
+	kill(agent.command, SIGKILL);
+	waitpid(agent.command, NULL, 0);
 	if (setrlimit(RLIMIT_NPROC, &none) < 0 || (geteuid() == 0 && setuid(65534) < 0))
 		return 2;
 	before = count_open();
