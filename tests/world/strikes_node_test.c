@@ -444,6 +444,7 @@ static const struct {
 int main(int argc, char **argv)
 {
 	char hex[SHA256_HEX];
+	uint64_t every = argc > 1 ? strtoull(argv[1], NULL, 10) : 1;
 	bool good = true;
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
@@ -452,7 +453,8 @@ int main(int argc, char **argv)
 	sqlite_register();
 	hash_sha256_hex("", 0, hex);
 	for (size_t i = 0; i < STK_LENGTH(actions); i++)
-		if (argc < 2 || strstr(actions[i].name, argv[1]))
-			good &= strikes_play_apart(actions[i].name, &actions[i].action);
+		if (argc < 3 || strstr(actions[i].name, argv[2]))
+			good &= strikes_play_apart(actions[i].name, &actions[i].action, every,
+						   argc > 3 ? argv[3] : NULL);
 	return good ? 0 : 1;
 }
