@@ -68,8 +68,11 @@ int helper_start(struct helper *helper, const char *name, helper_fn fn, const vo
 	close(orders[0]);
 	helper->news_fd = news[0];
 	helper->orders_fd = orders[1];
-	if (pid < 0)
-		return err_system(err, EXIT_REFUSED, errno, "cannot start a process");
+	if (pid < 0) {
+		err_system(err, EXIT_REFUSED, errno, "cannot start a process");
+		helper_close(helper);
+		return -1;
+	}
 	helper->pid = pid;
 	fcntl(news[0], F_SETFL, O_NONBLOCK);
 	return 0;

@@ -16,8 +16,9 @@
 #define BRIEF_TRIES 4
 #define FIRST_MS    1000 /* the same with a job, up to AWAY_MS */
 #define SERVICE_MS  2500 /* after a service's first silence; then AWAY_MS */
-#define URGENT_MS   2500 /* while a limit is due, or an attempt's end is not journalled yet */
-#define TOLD_FROM   2    /* failures in a row before it is journalled */
+/* While a limit is due, a job is to end, or an attempt's end is not journalled yet. */
+#define URGENT_MS 2500
+#define TOLD_FROM 2 /* failures in a row before it is journalled */
 
 /* True if a job may be under way, including a job that was submitted and is not recorded as such
  * yet. */
@@ -39,7 +40,7 @@ static bool is_waited_for(const struct driver *driver)
 static bool is_urgent(const struct driver *driver)
 {
 	return limit_reached(&driver->flow, driver_now(driver)) != LIMIT_NONE ||
-	       watch_is_ending(driver);
+	       driver->flow.stop_requested || driver->flow.recompile || watch_is_ending(driver);
 }
 
 static int64_t pause_ms(const struct driver *driver)

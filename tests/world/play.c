@@ -28,7 +28,10 @@
 
 /* Two hours after the last fault every run has ended; a long one may have been begun shortly before
  * that, with limits of its own. */
-#define LONGEST_NS (4 * 3600 * WORLD_S)
+/* A run ends so long after it began and the last fault came, which may have cost a whole training,
+ * and another one takes its time. */
+#define LONGEST_NS (2 * 3600 * WORLD_S)
+#define TRAININGS  2
 
 struct schedule *playing;
 
@@ -111,6 +114,7 @@ static void begin_next_run(void)
 	rules_next_run();
 	schedule_name_run(playing);
 	playing->ended_ns = 0;
+	playing->began_ns = now_ns;
 	(void)operator_start(playing, 0, "run", playing->run);
 }
 
@@ -241,6 +245,15 @@ static bool says_what_it_waits_for(const char *run)
 	return last && last->at_ns > playing->calm_from_ns;
 }
 
+/* Of the run that plays. */
+static int64_t latest_end_ns(void)
+{
+	int64_t calm_ns = playing->calm_from_ns, began_ns = playing->began_ns;
+
+	return (began_ns > calm_ns ? began_ns : calm_ns) + LONGEST_NS +
+	       TRAININGS * playing->setting.steps * playing->setting.step_ns;
+}
+
 void schedule_play(struct schedule *schedule)
 {
 	playing = schedule;
@@ -273,7 +286,10 @@ void schedule_play(struct schedule *schedule)
 			world_at(chance_below(3 * WORLD_S), begin_neighbour, NULL);
 	}
 	world_at(LOOK_NS, on_look, NULL);
-	world_play_until(playing->calm_from_ns + LONGEST_NS);
+	for (int64_t until = 0; until < latest_end_ns();) {
+		until = latest_end_ns();
+		world_play_until(until);
+	}
 	if (!playing->ended_ns && !says_what_it_waits_for(playing->run))
 		rule_breaks("C14", "the run has not ended after %" PRId64 " h",
 			    now_ns / WORLD_S / 3600);

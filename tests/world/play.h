@@ -74,6 +74,7 @@ struct schedule {
 	char run[32];             /* that plays */
 	char neighbour[32];       /* that plays beside it; no rule looks at it; "": none */
 	int runs;                 /* begun so far */
+	int64_t began_ns;         /* the run */
 	int64_t calm_from_ns;     /* nothing goes wrong from then on */
 	int64_t ended_ns;         /* the run's end is in the journal; 0: not yet */
 	int drivers;              /* started so far */

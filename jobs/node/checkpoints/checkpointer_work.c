@@ -568,20 +568,18 @@ int checkpointer_work(const struct agent_config *config, const struct claim *cla
 		.news_fd = news_fd,
 		.orders = { .fd = orders_fd, .text = SB_INIT },
 	};
+	bool begun = open_all(&work, &why) == 0;
 
-	if (open_all(&work, &why) < 0) {
+	if (!begun)
 		say_trouble(&work, why);
-		free(work.trouble);
-		return 1;
-	}
-	while (!work.ended && wait_for_beat(&work)) {
+	while (begun && !work.ended && wait_for_beat(&work)) {
 		if (work.push)
 			push(&work, false);
 		if (work.watch)
 			pass(&work);
 		exchange_states(&work);
 	}
-	if (!work.ended) {
+	if (begun && !work.ended) {
 		last_pass(&work);
 		say_lost(&work);
 	}
@@ -594,5 +592,5 @@ int checkpointer_work(const struct agent_config *config, const struct claim *cla
 	sb_release(&work.orders.text);
 	free(work.stuck);
 	free(work.trouble);
-	return 0;
+	return begun ? 0 : 1;
 }

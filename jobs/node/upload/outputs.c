@@ -2,6 +2,7 @@
 #include "jobs/node/upload/outputs.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,16 +17,21 @@
 
 /* ---- is there anything? ---- */
 
-static bool has_entries(const char *path)
+/* True also if the folder cannot be read: the helper, which looks again, says so if it cannot
+ * either. */
+static bool may_have_entries(const char *path)
 {
 	DIR *folder = opendir(path);
 	const struct dirent *entry;
 	bool any = false;
 
-	while (folder && !any && (entry = readdir(folder)))
+	if (!folder)
+		return errno != ENOENT;
+	errno = 0;
+	while (!any && (entry = readdir(folder)))
 		any = strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0;
-	if (folder)
-		closedir(folder);
+	any = any || errno != 0;
+	closedir(folder);
 	return any;
 }
 
@@ -37,7 +43,7 @@ static bool is_superseded(const struct agent *agent)
 static bool are_there(const struct agent *agent)
 {
 	return agent->config.outputs && agent->command && !is_superseded(agent) &&
-	       has_entries(agent->config.output);
+	       may_have_entries(agent->config.output);
 }
 
 /* Returns the path or URL of the outputs. The caller frees it. */
@@ -122,8 +128,10 @@ static int start_helper(struct agent *agent, struct err **err)
 {
 	struct outputs *outputs = &agent->outputs;
 
-	news_release(&outputs->news);
-	helper_close(&outputs->helper);
+	if (outputs->starts > 1) { /* of the one that died */
+		news_release(&outputs->news);
+		helper_close(&outputs->helper);
+	}
 	if (helper_start(&outputs->helper, "stoker-outputs", be_helper, &agent->config,
 			 sizeof agent->config, err) < 0)
 		return -1;

@@ -95,9 +95,10 @@ static UNUSED void load(struct agent_config *config, const struct place *place, 
 	must(fs_mkdirs(config->dir, &err), &err);
 }
 
-/* The checkpointer of an agent; 0: none. */
-static UNUSED pid_t find_checkpointer(pid_t agent)
+/* The helper of an agent, as ps(1) shows it; 0: none. */
+static UNUSED pid_t find_helper(pid_t agent, const char *helper)
 {
+	AUTO(auto_free) char *line = mem_format("%s\n", helper);
 	AUTO(auto_free) char *path = mem_format("/proc/%d/task/%d/children", agent, agent);
 	AUTO(auto_fclose) FILE *file = fopen(path, "re");
 	long pid;
@@ -107,11 +108,15 @@ static UNUSED pid_t find_checkpointer(pid_t agent)
 		AUTO(auto_fclose) FILE *comm = fopen(name, "re");
 		char text[32] = "";
 
-		if (comm && fread(text, 1, sizeof text - 1, comm) > 0 &&
-		    strcmp(text, "stoker-ckpt\n") == 0)
+		if (comm && fread(text, 1, sizeof text - 1, comm) > 0 && strcmp(text, line) == 0)
 			return (pid_t)pid;
 	}
 	return 0;
+}
+
+static UNUSED pid_t find_checkpointer(pid_t agent)
+{
+	return find_helper(agent, "stoker-ckpt");
 }
 
 /* The same, waited for. */

@@ -162,6 +162,18 @@ static void a_link_lies_beneath_the_source_and_goes_through_no_link(void **state
 	}
 }
 
+static void a_part_of_a_name_that_no_folder_can_have_is_refused(void **state)
+{
+	AUTO(auto_free) char *name = mem_alloc(303);
+	AUTO(err_freep) struct err *err = NULL;
+
+	memset(name, 'n', 302);
+	memcpy(name + 300, "/b", 3);
+	assert_int_equal(prepare_with(*state, "links", json_pack("[[s,s]]", name, "/t"), &err), -1);
+	assert_non_null(strstr(err->message, "cannot add the link"));
+	assert_non_null(strstr(err->message, "cannot make the folder"));
+}
+
 /* A link of the source, or one made before, must not lead the next one elsewhere. */
 static void a_link_through_another_one_is_refused(void **state)
 {
@@ -243,6 +255,39 @@ static void a_checkpoint_to_resume_from_is_linked(void **state)
 
 #define OF(test) cmocka_unit_test_setup_teardown(test, place_make, place_remove)
 
+/* ---- the program of the command ---- */
+
+static void what_is_missing_is_told_with_where_it_was_looked_for(void **state)
+{
+	static const struct {
+		const char *program, *words, *hint;
+		bool source;
+	} rows[] = {
+		{ "bin/train", "cannot find 'bin/train' in the source", "that git tracks the file",
+		  true },
+		{ "bin/train", "cannot find 'bin/train' in the source", "correct the path", false },
+		{ "/no/train", "cannot find '/no/train'", "correct the path", true },
+		{ "", "cannot find '' in PATH", "install the program", false },
+		{ "a-program-like-none", "in PATH (/bin)", "install the program", false },
+	};
+
+	for (size_t i = 0; i < STK_LENGTH(rows); i++) {
+		AUTO(agent_config_release) struct agent_config config = { 0 };
+		AUTO(auto_free) char *program = NULL;
+		AUTO(err_freep) struct err *err = NULL;
+		int exit_status = -1;
+
+		must(load_with(*state, NULL, NULL, &config, &err), &err);
+		config.source = rows[i].source ? "sources/x" : NULL;
+		assert_int_equal(prepare_program(&config, rows[i].program, "/bin", &program,
+						 &exit_status, &err),
+				 -1);
+		assert_non_null(strstr(err->message, rows[i].words));
+		assert_non_null(strstr(err->hint, rows[i].hint));
+		assert_int_equal(exit_status, AGENT_EXIT_NO_FILE);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -256,6 +301,11 @@ int main(void)
 		OF(a_source_that_is_not_there_or_no_bundle_is_named),
 		OF(a_file_in_the_place_of_a_folder_is_named),
 		OF(a_checkpoint_to_resume_from_is_linked),
+		cmocka_unit_test_setup_teardown(a_part_of_a_name_that_no_folder_can_have_is_refused,
+						place_make, place_remove),
+		cmocka_unit_test_setup_teardown(
+			what_is_missing_is_told_with_where_it_was_looked_for, place_make,
+			place_remove),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

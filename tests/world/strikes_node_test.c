@@ -1,0 +1,460 @@
+/* What the agent and its helpers do on a node of a far workspace, with each of their calls failing
+ * in turn: see strikes.h. The order is that of a run that has ended, as if its service had started
+ * the job again. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "jobs/base/fs/fs.h"
+#include "jobs/base/hash.h"
+#include "jobs/base/mem.h"
+#include "jobs/base/text/js.h"
+#include "jobs/node/checkpoints/cache_push.h"
+#include "jobs/node/checkpoints/checkpointer.h"
+#include "jobs/node/checkpoints/fetch.h"
+#include "jobs/node/checkpoints/resume.h"
+#include "jobs/node/claim.h"
+#include "jobs/node/health/health.h"
+#include "jobs/node/setup/agent_config.h"
+#include "jobs/node/setup/prepare.h"
+#include "jobs/node/upload/outputs.h"
+#include "jobs/store/store.h"
+#include "tests/world/operators.h"
+#include "tests/world/play.h"
+#include "tests/world/programs.h"
+#include "tests/world/sqlite.h"
+#include "tests/world/strikes.h"
+#include "tests/world/tree.h"
+#include "tests/world/workspace.h"
+
+#define BUCKET "s3://bucket/work"
+#define MADE   "/srv/user/made"
+#define SAVED  "/srv/user/saved"
+#define PARTS  "/srv/user/parts-"
+#define CACHE  BUCKET "/jax"
+#define HEX    "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+/* A whole zstd frame of one byte. */
+#define FRAME "\x28\xb5\x2f\xfd\x20\x01\x09\0\0x"
+/* What lies there at most. */
+#define TEXT_MAX ((size_t)1 << 20)
+
+static int load(const char *run, struct agent_config *config, struct err **err)
+{
+	AUTO(auto_free) char *url = mem_format(BUCKET "/runs/%s/train-1/order.json", run);
+
+	if (agent_config_load(url, "0", config, err) < 0)
+		return -1;
+	config->restart = 1;
+	return fs_mkdirs(config->dir, err);
+}
+
+/* As the next start of the job, which takes the claim from the one before. */
+static int take_claim(struct agent_config *config, struct claim *ret, struct store *store,
+		      struct err **err)
+{
+	static int64_t starts;
+	enum claim_state state;
+
+	config->restart = ++starts;
+	claim_init(ret, config);
+	if (claim_take(ret, config, store, &state, err) < 0)
+		return -1;
+	return state == CLAIM_OURS ? 0 : err_set(err, EXIT_REFUSED, "the claim is another's");
+}
+
+static int refuse(struct err **err, const char *words)
+{
+	return err_set(err, EXIT_REFUSED, "%s", words);
+}
+
+/* That object of the workspace has this text. */
+static int expect(const char *key, const char *wanted, struct err **err)
+{
+	AUTO(sb_release) struct sb text = SB_INIT_MAX(TEXT_MAX);
+	AUTO(store_freep) struct store *store = NULL;
+	int there;
+
+	if (store_open(BUCKET, &store, err) < 0)
+		return -1;
+	there = store_get(store, key, TEXT_MAX, &text, NULL, err);
+	if (there < 0)
+		return -1;
+	if (there == 0 || (wanted && strcmp(text.text, wanted) != 0))
+		return err_set(err, EXIT_REFUSED, "'%s' is %s", key, there ? "another" : "missing");
+	return 0;
+}
+
+/* The last line of this kind that a helper has said, NULL: there is none. Closes the pipe. */
+static json_t *last_said(int news_fd, const char *kind)
+{
+	AUTO(sb_release) struct sb text = SB_INIT;
+	char *save = NULL, buffer[4096];
+	json_t *last = NULL;
+	ssize_t len;
+
+	while ((len = read(news_fd, buffer, sizeof buffer)) > 0 || (len < 0 && errno == EINTR))
+		if (len > 0)
+			sb_add(&text, buffer, (size_t)len);
+	close(news_fd);
+	for (char *line = strtok_r(text.text, "\n", &save); line;
+	     line = strtok_r(NULL, "\n", &save)) {
+		AUTO(err_freep) struct err *ignored = NULL;
+		json_auto_t *one = NULL;
+
+		if (js_parse(line, strlen(line), "news", &one, &ignored) == 0 &&
+		    js_is(one, "news", kind)) {
+			json_decref(last);
+			last = json_incref(one);
+		}
+	}
+	return last;
+}
+
+/* ---- before the command ---- */
+
+static int set_up(const char *run, struct err **err)
+{
+	AUTO(agent_config_release) struct agent_config config = { 0 };
+	AUTO(store_freep) struct store *store = NULL;
+	AUTO(claim_release) struct claim claim = { 0 };
+
+	if (load(run, &config, err) < 0 || store_open(config.workspace, &store, err) < 0 ||
+	    take_claim(&config, &claim, store, err) < 0)
+		return -1;
+	if (prepare_folders(&config, store, err) < 0 || fetch_all(&config, err) < 0 ||
+	    resume_adopt(&config, err) < 0 || prepare_checkpoint(&config, err) < 0)
+		return -1;
+	if (!config.order->resume_from)
+		return refuse(err, "no checkpoint was found");
+	return 0;
+}
+
+static int check_set_up(const char *run, struct err **err)
+{
+	AUTO(agent_config_release) struct agent_config config = { 0 };
+	AUTO(auto_free) char *script = NULL;
+	AUTO(auto_free) char *resumed = NULL;
+
+	if (load(run, &config, err) < 0 || resume_adopt(&config, err) < 0)
+		return -1;
+	script = fs_join(config.src, "train.py");
+	resumed = agent_config_resumed(&config);
+	if (!fs_exists(script))
+		return refuse(err, "the source is not there");
+	if (!resumed || !fs_exists(resumed))
+		return refuse(err, "the checkpoint is not there");
+	return 0;
+}
+
+/* ---- the compile cache ---- */
+
+static void use_jax(struct agent_config *config)
+{
+	MESSAGE_SET_TEXT(&config->order->compile, kind, "jax");
+	MESSAGE_SET_TEXT(&config->order->compile, cache, CACHE);
+}
+
+static void put_cache(struct schedule *places)
+{
+	strikes_run_to_end(places);
+	workspace_put("jax/jit_a-" HEX "-cache", "of an earlier run");
+	workspace_put("jax/stoker/claims/x", "{}");
+}
+
+static int fetch_cache(const char *run, struct err **err)
+{
+	AUTO(agent_config_release) struct agent_config config = { 0 };
+
+	if (load(run, &config, err) < 0)
+		return -1;
+	use_jax(&config);
+	config.restart = 0;
+	return fetch_all(&config, err);
+}
+
+static int check_fetched(const char *run, struct err **err)
+{
+	AUTO(agent_config_release) struct agent_config config = { 0 };
+	AUTO(auto_free) char *path = NULL;
+
+	if (load(run, &config, err) < 0)
+		return -1;
+	path = fs_join(config.dir, "cache/jit_a-" HEX "-cache");
+	return fs_exists(path) ? 0 : refuse(err, "the graph is not there");
+}
+
+static int push_cache(const char *run, struct err **err)
+{
+	AUTO(agent_config_release) struct agent_config config = { 0 };
+	AUTO(cache_push_freep) struct cache_push *push = NULL;
+	AUTO(auto_free) char *path = NULL;
+	AUTO(auto_free) char *folder = NULL;
+	json_auto_t *news = NULL;
+
+	if (load(run, &config, err) < 0)
+		return -1;
+	use_jax(&config);
+	path = fs_join(config.dir, "cache/jit_b-" HEX "-cache");
+	folder = fs_dirname(path);
+	if (fs_mkdirs(folder, err) < 0 || fs_write_atomic(path, FRAME, 10, 0600, err) < 0 ||
+	    cache_push_open(&config, &push, err) < 0)
+		return -1;
+	news = cache_push_news(push, true, NULL, NULL);
+	return js_is(news, "news", "pushed") ? 0 : refuse(err, js_str(news, "why"));
+}
+
+static int check_pushed(const char *run, struct err **err)
+{
+	(void)run;
+	return expect("jax/jit_b-" HEX "-cache", NULL, err);
+}
+
+/* ---- checkpoints ---- */
+
+static void put_saved(struct schedule *places)
+{
+	strikes_run_to_end(places);
+	tree_put(places->hosts[0], SAVED "/step-90/state.bin", "state", 5, 0600);
+	tree_put(places->hosts[0], SAVED "/step-90/meta.json", "{\"state_bytes\":5}", 17, 0600);
+}
+
+static void put_parts(struct schedule *places)
+{
+	strikes_run_to_end(places);
+	tree_put(places->hosts[0], PARTS "0/step-90/shard-0.bin", "part0", 5, 0600);
+	tree_put(places->hosts[0], PARTS "1/step-90/shard-1.bin", "part1", 5, 0600);
+}
+
+/* The checkpointer's last pass, as after the command's end; its exit status, or -1. `ret_news`: the
+ * reading end of its news, to be closed; -1: none. */
+static int pass(const struct agent_config *config, const struct claim *claim, int *ret_news,
+		struct err **err)
+{
+	static const char order[] = "{\"order\":\"" CHECKPOINTER_ORDER_LAST "\"}\n";
+	int news[2], orders[2], done = -1;
+
+	*ret_news = -1;
+	if (pipe2(news, 0) < 0)
+		return err_system(err, EXIT_REFUSED, errno, "cannot make a pipe");
+	if (pipe2(orders, 0) < 0) {
+		close(news[0]);
+		close(news[1]);
+		return err_system(err, EXIT_REFUSED, errno, "cannot make a pipe");
+	}
+	if (write(orders[1], order, strlen(order)) == (ssize_t)strlen(order))
+		done = checkpointer_work(config, claim, news[1], orders[0]);
+	close(orders[0]);
+	close(orders[1]);
+	close(news[1]);
+	*ret_news = news[0];
+	return done >= 0 ? done : refuse(err, "the order cannot be given");
+}
+
+static int begin(const char *run, struct agent_config *config, struct claim *claim,
+		 struct err **err)
+{
+	AUTO(store_freep) struct store *store = NULL;
+
+	if (load(run, config, err) < 0 || store_open(config->workspace, &store, err) < 0)
+		return -1;
+	return take_claim(config, claim, store, err);
+}
+
+static int keep(const struct agent_config *config, const struct claim *claim, struct err **err)
+{
+	json_auto_t *lost = NULL;
+	int news, done = pass(config, claim, &news, err);
+
+	if (news >= 0)
+		lost = last_said(news, "lost");
+	if (done < 0)
+		return -1;
+	if (done > 0 || lost)
+		return refuse(err, lost ? js_str(lost, "why") : "it did not begin");
+	return 0;
+}
+
+static int keep_saved(const char *run, struct err **err)
+{
+	AUTO(agent_config_release) struct agent_config config = { 0 };
+	AUTO(claim_release) struct claim claim = { 0 };
+
+	if (begin(run, &config, &claim, err) < 0)
+		return -1;
+	free(config.checkpoint);
+	config.checkpoint = mem_copy(SAVED);
+	return keep(&config, &claim, err);
+}
+
+/* Two nodes with a part each. The other one has ended when node 0, which marks, looks. */
+static int keep_parts(const char *run, struct err **err)
+{
+	AUTO(agent_config_release) struct agent_config config = { 0 };
+	AUTO(claim_release) struct claim claim = { 0 };
+
+	if (begin(run, &config, &claim, err) < 0)
+		return -1;
+	config.nodes = 2;
+	for (int node = 1; node >= 0; node--) {
+		AUTO(claim_release) struct claim own = { 0 };
+		AUTO(store_freep) struct store *store = NULL;
+		enum claim_state state;
+
+		config.node = node;
+		free(config.checkpoint);
+		config.checkpoint = mem_format(PARTS "%d", node);
+		claim_init(&own, &config);
+		if (node > 0 && (store_open(config.workspace, &store, err) < 0 ||
+				 claim_take(&own, &config, store, &state, err) < 0))
+			return -1;
+		if (keep(&config, node ? &own : &claim, err) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+static int check_kept(const char *run, struct err **err)
+{
+	AUTO(agent_config_release) struct agent_config config = { 0 };
+	AUTO(auto_free) char *key = NULL;
+	const char *root;
+
+	if (load(run, &config, err) < 0)
+		return -1;
+	root = config.order->checkpoint.root + strlen(BUCKET "/");
+	key = mem_format("%s/marks/step-90.stoker.json", root);
+	return expect(key, NULL, err);
+}
+
+/* ---- outputs ---- */
+
+static void put_made(struct schedule *places)
+{
+	strikes_run_to_end(places);
+	tree_put(places->hosts[0], MADE "/model.bin", "weights", 7, 0600);
+	tree_put(places->hosts[0], MADE "/deep/er/log.txt", "text", 4, 0600);
+	tree_put(places->hosts[0], MADE "/line\nbreak 100%", "odd", 3, 0600);
+	tree_put(places->hosts[0], MADE "/latin-\xe9", "odder", 5, 0600);
+}
+
+static int bring_made(const char *run, struct err **err)
+{
+	AUTO(agent_config_release) struct agent_config config = { 0 };
+	json_auto_t *done = NULL;
+	int news[2];
+
+	if (load(run, &config, err) < 0)
+		return -1;
+	config.outputs = "made/";
+	free(config.output);
+	config.output = mem_copy(MADE);
+	if (pipe2(news, 0) < 0)
+		return err_system(err, EXIT_REFUSED, errno, "cannot make a pipe");
+	(void)!outputs_work(&config, news[1]);
+	close(news[1]);
+	done = last_said(news[0], "done");
+	if (!done)
+		return refuse(err, "it said nothing");
+	if (js_str(done, "why"))
+		return refuse(err, js_str(done, "why"));
+	if (js_int(done, "left", 0) > 0)
+		return refuse(err, "something is left, with its name");
+	if (js_int(done, "files", 0) != 4 || js_int(done, "renamed", 0) != 2)
+		return err_set(err, EXIT_DEFECT, "some of it is neither there nor left");
+	return 0;
+}
+
+static int check_brought(const char *run, struct err **err)
+{
+	static const char *const made[][2] = {
+		{ "model.bin", "weights" },
+		{ "deep/er/log.txt", "text" },
+		{ "line%0Abreak 100%25", "odd" },
+		{ "latin-%E9", "odder" },
+	};
+
+	(void)run;
+	for (size_t i = 0; i < STK_LENGTH(made); i++) {
+		AUTO(auto_free) char *key = mem_format("made/node-0.restart-1/%s", made[i][0]);
+
+		if (expect(key, made[i][1], err) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+/* ---- the check-up ---- */
+
+static void keep_outcome(void *arg, const json_t *said)
+{
+	json_decref(*(json_t **)arg);
+	*(json_t **)arg = json_deep_copy(said);
+}
+
+/* A call that fails is no illness. */
+static int check_up(const char *run, struct err **err)
+{
+	AUTO(agent_config_release) struct agent_config config = { 0 };
+	struct claim claim = { .master_addr = (char[]){ "127.0.0.1" } };
+	json_auto_t *said = NULL;
+
+	if (load(run, &config, err) < 0)
+		return -1;
+	MESSAGE_MARK(config.order, health);
+	config.order->health.full = true;
+	config.order->health.timeout_ms = 60000;
+	config.order->health.ops = json_array();
+	health_work(&config, &claim, keep_outcome, &said);
+	if (js_is(said, "outcome", HEALTH_HEALTHY))
+		return 0;
+	if (!js_is(said, "outcome", HEALTH_FAILING) || !js_str(said, "message"))
+		return err_set(err, EXIT_DEFECT, "the outcome is %s", js_str(said, "outcome"));
+	return refuse(err, js_str(said, "message"));
+}
+
+static const struct {
+	const char *name;
+	struct strike_action action;
+} actions[] = {
+	{ "set up",
+	  { .scenario = "bucket",
+	    .before = strikes_run_to_end,
+	    .act = set_up,
+	    .check = check_set_up } },
+	{ "fetch the cache",
+	  { .scenario = "bucket",
+	    .before = put_cache,
+	    .act = fetch_cache,
+	    .check = check_fetched } },
+	{ "push to the cache",
+	  { .scenario = "bucket", .before = put_cache, .act = push_cache, .check = check_pushed } },
+	{ "keep checkpoints",
+	  { .scenario = "bucket", .before = put_saved, .act = keep_saved, .check = check_kept } },
+	{ "keep parts",
+	  { .scenario = "bucket", .before = put_parts, .act = keep_parts, .check = check_kept } },
+	{ "bring outputs",
+	  { .scenario = "bucket", .before = put_made, .act = bring_made, .check = check_brought } },
+	{ "check up", { .scenario = "bucket", .before = strikes_run_to_end, .act = check_up } },
+};
+
+int main(int argc, char **argv)
+{
+	char hex[SHA256_HEX];
+	uint64_t every = argc > 1 ? strtoull(argv[1], NULL, 10) : 1;
+	bool good = true;
+
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	operators_register();
+	programs_register();
+	sqlite_register();
+	hash_sha256_hex("", 0, hex);
+	for (size_t i = 0; i < STK_LENGTH(actions); i++)
+		if (argc < 3 || strstr(actions[i].name, argv[2]))
+			good &= strikes_play_apart(actions[i].name, &actions[i].action, every,
+						   argc > 3 ? argv[3] : NULL);
+	return good ? 0 : 1;
+}
