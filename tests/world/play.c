@@ -28,9 +28,9 @@
 
 /* Two hours after the last fault every run has ended; a long one may have been begun shortly before
  * that, with limits of its own. */
-/* A run ends so long after it began and the last fault came, which may have cost a whole training,
- * and another one takes its time. */
-#define LONGEST_NS (2 * 3600 * WORLD_S)
+/* A run ends so long after it began and the last fault came: two hours, and those in which a
+ * training that hangs is waited for; a fault may have cost a whole training, too. */
+#define LONGEST_NS (4 * 3600 * WORLD_S)
 #define TRAININGS  2
 
 struct schedule *playing;
