@@ -142,10 +142,17 @@ static void step_link(void *arg)
 		health_start(agent, step_start);
 }
 
+static void step_prepare(void *arg);
+
 static void on_fetched(void *arg, struct err *why)
 {
 	struct agent *agent = arg;
 
+	if (why && agent->prefetch.died && workers_again(agent, WORKER_PREFETCH)) {
+		err_freep(&why);
+		loop_after(agent->loop, 0, step_prepare, agent);
+		return;
+	}
 	/* A full disk would be full on the next machine too. */
 	if (why)
 		agent_fail(agent, &why, why->os_errno == ENOSPC ? NULL : "transient-infra");

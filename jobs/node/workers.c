@@ -117,6 +117,12 @@ static bool is_to_start(struct agent *agent, enum worker_kind kind)
 	return false;
 }
 
+bool workers_again(struct agent *agent, enum worker_kind kind)
+{
+	note_death(agent, kind, 0);
+	return may_start(agent, &agent->workers.kinds[kind]);
+}
+
 void workers_keep(struct agent *agent)
 {
 	AUTO(err_freep) struct err *ignored = NULL;

@@ -20,7 +20,12 @@ struct agent;
 
 #define WORKER_RESTARTS 20 /* per hour */
 
-enum worker_kind { WORKER_CHECKPOINTER, WORKER_UPLOADER, WORKER_KINDS };
+enum worker_kind {
+	WORKER_CHECKPOINTER,
+	WORKER_UPLOADER,
+	WORKER_PREFETCH, /* who starts it sees to it: workers_again() */
+	WORKER_KINDS
+};
 
 struct worker {
 	struct mono deaths[WORKER_RESTARTS + 1]; /* newest deaths, in a ring; ms 0: none */
@@ -47,6 +52,8 @@ void workers_keep_uploader(struct agent *agent);
 int workers_start_uploader(struct agent *agent, struct err **err);
 /* To be called once a worker is reaped. */
 void workers_died(struct agent *agent, enum worker_kind kind, int status);
+/* True if a helper of this kind, which has died, may be started once more. */
+bool workers_again(struct agent *agent, enum worker_kind kind);
 /* Tells the other nodes, and the driver, of a worker that stays dead, if that is still to be
  * done. */
 void workers_tell_lost(struct agent *agent);

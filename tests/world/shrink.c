@@ -1,7 +1,7 @@
 /* Fewer faults: see shrink.h. A script is text: a line "schedule SEED NUMBER RULE", then a fault a
- * line (fault_print()). The setting, the
- * habits and the time from which on all is calm are those of the schedule unless lines say
- * otherwise; "#" begins a comment. */
+ * line (fault_print()). The setting, the habits and the time from which on all is calm are those
+ * of the schedule unless lines say otherwise; "one run" says that no other follows; "#" begins a
+ * comment. */
 #include "tests/world/shrink.h"
 
 #include <inttypes.h>
@@ -96,6 +96,8 @@ void script_load(const char *path, struct schedule *ret)
 			begun = true;
 		} else if (begun && setting_parse(line, &ret->setting)) {
 			ret->has_setting = true;
+		} else if (begun && strcmp(line, "one run\n") == 0) {
+			ret->one_run = true;
 		} else if (begun && (habits_parse(line) ||
 				     sscanf(line, "calm %" SCNd64, &ret->calm_from_ns) == 1)) {
 			continue;

@@ -62,7 +62,8 @@ static void on_end(void *arg)
 	int status = 0;
 
 	collect(prefetch, &status);
-	if ((!WIFEXITED(status) || WEXITSTATUS(status) != 0) && !prefetch->why)
+	prefetch->died = (!WIFEXITED(status) || WEXITSTATUS(status) != 0) && !prefetch->why;
+	if (prefetch->died)
 		err_set(&prefetch->why, EXIT_UNREACHABLE,
 			"the download process of this node ended with %s %d",
 			WIFSIGNALED(status) ? "signal" : "exit",
