@@ -273,6 +273,18 @@ static void record_image_moved(struct driver *driver)
 	(void)!driver_record(driver, &ev, &ignored);
 }
 
+/* A job whose time is over is stopped whatever its workspace answers: nothing is written there. */
+static void stop_anyway(struct driver *driver)
+{
+	AUTO(err_freep) struct err *ignored = NULL;
+	struct effects effects;
+
+	flow_effects(&driver->flow, driver_now(driver), &effects);
+	for (int i = 0; i < effects.count && !driver->stood_down; i++)
+		if (effects.list[i].kind == EFFECT_STOP && driver_keep(driver, &ignored) == 0)
+			(void)!apply_stop(driver, &effects.list[i], &ignored);
+}
+
 /* Before any effect: journals the takeover, tries the conditions of writes, reads what other
  * processes have appended, and does the chores of the attempt that has just ended. Returns 1 to go
  * on, 0 not now, -1. */
@@ -286,8 +298,10 @@ static int prepare(struct driver *driver, struct err **err)
 		record_image_moved(driver);
 	}
 	driver->took_over = true;
-	if (find_trust(driver, err) < 0)
+	if (find_trust(driver, err) < 0) {
+		stop_anyway(driver);
 		return -1;
+	}
 	if (driver->unsure && driver_absorb(driver, err) < 0)
 		return -1;
 	driver->unsure = false;
