@@ -197,9 +197,9 @@ static void on_refusal(const struct refusal *refusal)
 {
 	if (strstr(refusal->about, "state"))
 		on_journal(refusal->who, JOURNAL_REFUSED);
-	/* Only the nodes' reports and their log tell whether the attempt is claimed, has started, and
-	 * why it has ended. While they cannot be read, nobody knows whether it still waits, and one
-	 * that runs is not to be ended for having waited (C9: a look that failed is unknown). A
+	/* Only the nodes' reports and their log tell whether the attempt is claimed, has started,
+	 * and why it has ended. While they cannot be read, nobody knows whether it still waits, and
+	 * one that runs is not to be ended for having waited (C9: a look that failed is unknown). A
 	 * deadline needs no report. */
 	if (is_report(refusal) || refusal->id == CALL_cloud_logs) {
 		put_off(LIMIT_QUEUE, refusal->who);

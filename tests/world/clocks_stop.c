@@ -101,8 +101,7 @@ static void on_engine(const struct story *story, const struct engine_word *word)
 	    word->phase != stop.phase || word->attempt != stop.attempt)
 		return;
 	/* What could not be told to save need not be waited for. */
-	if (stop.drains && !stop.asked &&
-	    (stop.told || !(stop.untellable || faults_fill_disk())) &&
+	if (stop.drains && !stop.asked && (stop.told || !(stop.untellable || faults_fill_disk())) &&
 	    passed_ns < grace_ns - 2 * WORLD_S && !schedule_clock_stepped())
 		rule_breaks("C4", "a drain of %d s is cut after %.1f s", (int)(grace_ns / WORLD_S),
 			    (double)passed_ns / 1e9);
