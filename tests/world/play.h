@@ -84,10 +84,10 @@ struct schedule {
 	bool clock_stepped;       /* a wall clock was set */
 	const char *scenario;     /* a fixed setting; NULL: drawn */
 	const char *script;       /* of faults; NULL: drawn */
-	bool one_run;             /* no other run follows: so a script says, and a scenario has it */
-	const bool *left_out;     /* which of the drawn faults do not happen; NULL: none of them */
-	bool at_places;           /* points.h */
-	enum mishap mishap;       /* it has happened, and nothing else goes wrong */
+	bool one_run;         /* no other run follows: so a script says, and a scenario has it */
+	const bool *left_out; /* which of the drawn faults do not happen; NULL: none of them */
+	bool at_places;       /* points.h */
+	enum mishap mishap;   /* it has happened, and nothing else goes wrong */
 	const struct process *struck; /* whose call it was */
 	bool trace, trace_calls;
 };
