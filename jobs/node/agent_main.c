@@ -453,32 +453,6 @@ static int set_up(struct agent *agent, struct err **err)
 	return patiently(report_first, agent, err);
 }
 
-static void release(struct agent *agent)
-{
-	auto_close(&agent->pipe_fd);
-	health_stop(agent);
-	prefetch_release(&agent->prefetch);
-	checkpointer_kill(&agent->checkpointer);
-	checkpointer_release(&agent->checkpointer);
-	outputs_release(&agent->outputs);
-	workers_release(&agent->workers);
-	helper_kill(&agent->uploader.helper);
-	uploader_release(&agent->uploader);
-	watchdog_release(&agent->watchdog);
-	err_freep(&agent->trouble);
-	err_freep(&agent->lost);
-	free(agent->lost_class);
-	command_env_release(&agent->env);
-	claim_release(&agent->claim);
-	report_release(&agent->report);
-	output_relay_release(&agent->relay);
-	loop_freep(&agent->loop);
-	store_freep(&agent->store);
-	agent_config_release(&agent->config);
-	auto_close(&agent->lock_fd);
-	auto_close(&agent->log_fd);
-}
-
 /* Prints the error to stderr: no report exists yet. */
 static int complain(const struct err *why)
 {
@@ -495,7 +469,7 @@ static int load_config(struct agent *agent, struct err **err)
 
 int agent_main(const char *program, const char *order, const char *rank)
 {
-	AUTO(release)
+	AUTO(agent_release)
 	struct agent agent = { .order = order,
 			       .rank = rank,
 			       .lock_fd = -1,

@@ -149,17 +149,32 @@ char *report_compose(struct report *report, const char *state)
 	return js_line(body);
 }
 
-int report_keep(const struct report *report, const char *text, struct err **err)
+/* To the file, or as the object where `path` is NULL. */
+static int write_once(const char *path, struct store *store, const char *key, const char *text,
+		      struct err **err)
+{
+	return path ? fs_write_atomic(path, text, strlen(text), 0600, err)
+		    : store_put(store, key, text, strlen(text), err);
+}
+
+/* Gives up the reserve where the first try fails: the error may be a lack of space, and a second
+ * try harms nothing. */
+static int write_report(const char *reserve, const char *path, struct store *store, const char *key,
+			const char *text, struct err **err)
 {
 	AUTO(err_freep) struct err *first = NULL;
 
-	/* The error may be a lack of space; a second try harms nothing. */
-	if (fs_write_atomic(report->path, text, strlen(text), 0600, &first) == 0)
+	if (write_once(path, store, key, text, &first) == 0)
 		return 0;
-	unlink(report->reserve);
-	if (fs_write_atomic(report->path, text, strlen(text), 0600, err) < 0)
+	unlink(reserve);
+	if (write_once(path, store, key, text, err) < 0)
 		return err_wrap(err, "cannot write the report");
 	return 0;
+}
+
+int report_keep(const struct report *report, const char *text, struct err **err)
+{
+	return write_report(report->reserve, report->path, NULL, NULL, text, err);
 }
 
 void report_say(const struct report *report, const char *text)
@@ -174,14 +189,8 @@ int report_put(const struct agent_config *config, struct store *store, const cha
 {
 	AUTO(auto_free) char *key = agent_config_node_key(config, REPORT_FILE);
 	AUTO(auto_free) char *reserve = reserve_of(config);
-	AUTO(err_freep) struct err *first = NULL;
 
-	if (store_put(store, key, text, strlen(text), &first) == 0)
-		return 0;
-	unlink(reserve);
-	if (store_put(store, key, text, strlen(text), err) < 0)
-		return err_wrap(err, "cannot write the report");
-	return 0;
+	return write_report(reserve, NULL, store, key, text, err);
 }
 
 /* Owner of the report in the workspace. */

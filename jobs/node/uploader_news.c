@@ -1,4 +1,4 @@
-/* What the agent does about the uploader's news: see uploader_news.h. */
+/* The agent heeds the news of its uploader: see uploader_news.h. */
 #include "jobs/node/uploader_news.h"
 
 #include <errno.h>

@@ -93,7 +93,7 @@ static void publish_step_rate(struct agent *agent)
 	AUTO(auto_free) char *text = NULL;
 	json_auto_t *json = NULL;
 
-	/* It is old by the time a workspace that hangs takes it. */
+	/* The pace is old by the time a workspace that hangs takes it. */
 	if (!listen->stepped || listen->last_step == watchdog->paced || is_stuck(agent))
 		return;
 	json = step_rate_meter_json(watchdog->meter);
@@ -199,7 +199,7 @@ static void note_cache(struct agent *agent, struct mono now)
 	(void)!ask_sum(agent);
 }
 
-/* Whether the cache has grown since. */
+/* Growth of the cache since then. */
 enum growth { GROWTH_UNKNOWN, GROWTH_NONE, GROWTH_SEEN };
 
 static enum growth look_for_growth(struct agent *agent, struct mono now)

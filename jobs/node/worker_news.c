@@ -1,4 +1,4 @@
-/* What the agent does about the checkpointer's news: see worker_news.h. */
+/* The agent heeds the news of its checkpointer: see worker_news.h. */
 #include "jobs/node/worker_news.h"
 
 #include <stdlib.h>

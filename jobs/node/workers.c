@@ -63,7 +63,8 @@ static void describe_end(int status, struct sb *ret)
 		sb_addf(ret, "exit %d", WEXITSTATUS(status));
 }
 
-/* Writes the drain that the driver would ask for: all nodes of the attempt look for it. */
+/* Writes the drain that the driver would ask for: all nodes of the attempt look for it. The agent
+ * does that itself, as the worker that stays dead may be the uploader. */
 void workers_tell_lost(struct agent *agent)
 {
 	AUTO(auto_free) char *key = NULL;

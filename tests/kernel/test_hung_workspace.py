@@ -91,20 +91,20 @@ def is_caught(pid: int) -> bool:
     return waits_in(pid, "request_wait_answer")
 
 
-def hang(run, mount) -> int:
-    """The agent, as soon as a helper of it is caught."""
+def begin(site, mount, name: str, script):
+    """A run whose training holds while the workspace hangs; its driver, and its agent, a helper of which is caught."""
+    site.also(script)
+    run = site.one(name).hold("train", 8)
+    driver = run.drive()
+    run.wait_for_effect("holds")
     agent, = run.agents()
     mount.hang()
     run.wait_for(lambda: [pid for pid in children(agent) if is_caught(pid)])
-    return agent
+    return run, driver, agent
 
 
 def test_a_signal_reaches_the_command_though_the_workspace_hangs(site, mount):
-    site.also(TELLS)
-    run = site.one("signal").hold("train", 8)
-    driver = run.drive()
-    run.wait_for_effect("holds")
-    agent = hang(run, mount)
+    run, driver, agent = begin(site, mount, "signal", TELLS)
     os.kill(agent, signal.SIGTERM)
     run.wait_for_effect("asked")
     assert not is_caught(agent)
@@ -118,11 +118,7 @@ def test_a_signal_reaches_the_command_though_the_workspace_hangs(site, mount):
 
 
 def test_a_run_goes_on_when_the_workspace_answers_again(site, mount):
-    site.also(PRINTS)
-    run = site.one("goes-on").hold("train", 8)
-    driver = run.drive()
-    run.wait_for_effect("holds")
-    agent = hang(run, mount)
+    run, driver, agent = begin(site, mount, "goes-on", PRINTS)
     run.release()
     command = run.effects("start")[-1]["pid"]
     run.wait_for(lambda: waits_in(command, "pipe_write"))

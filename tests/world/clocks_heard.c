@@ -85,7 +85,7 @@ static void on_call(const struct process *who, enum call_id id, const char *abou
 		request.open = false;
 }
 
-/* It waits before the next try. */
+/* The driver waits before the next try. */
 static void try_again(const struct process *who)
 {
 	stretch_begin(&request.since, who);

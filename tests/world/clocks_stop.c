@@ -151,8 +151,8 @@ static void check_told(void)
 			    (double)stretch_ns(&stop.untold) / 1e9);
 }
 
-/* It could not be told to save, and was to be stopped at once; the engine refused that, and now it
- * is told: it has the time for saving, and the engine is asked after that. */
+/* The job could not be told to save, and was to be stopped at once; the engine refused that, and
+ * now it is told: it has the time for saving, and the engine is asked after that. */
 static bool saves_after_all(void)
 {
 	return stop.told_late_ns > 0 &&

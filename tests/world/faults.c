@@ -77,7 +77,7 @@ static bool is_aimed(const struct fault *fault, const struct process *process, e
 		return false;
 	if (fault->kind == FAULT_PLACE)
 		return place_is_refused(fault, id, path);
-	/* What no device and no share is behind is read, or a signal comes. */
+	/* Pipes and signal descriptors have no device and no share behind them that could fail. */
 	if (fault->kind == FAULT_CALL && id == CALL_read && fault->error != EINTR && path &&
 	    (strncmp(path, "anon_inode:", 11) == 0 || strncmp(path, "pipe:", 5) == 0))
 		return false;
@@ -88,7 +88,7 @@ static bool is_aimed(const struct fault *fault, const struct process *process, e
 		return false;
 	if (fault->kind == FAULT_SHORT)
 		return id == CALL_read || id == CALL_write || id == CALL_pread || id == CALL_pwrite;
-	/* Who asks for children now and then does so without waiting: WNOHANG. */
+	/* An agent asks for its children without waiting: WNOHANG. */
 	if (fault->kind == FAULT_SLOW && id == CALL_waitpid)
 		return false;
 	if (fault->kind == FAULT_SERVICE && fault->chance % 2 == 0)

@@ -130,7 +130,7 @@ static const enum event_kind turns[] = {
 	EV_JIT_EXCEEDED,      EV_TRAIN_PROGRESS,      EV_DRIVER_TOOK_OVER,  EV_CACHE_CHECKED,
 };
 
-/* What people act on. */
+/* Faults that people act on. */
 static const enum event_kind seen_by_people[] = {
 	EV_LIMIT_REACHED, EV_LIMIT_REACHED, EV_JIT_EXCEEDED,   EV_RETRY_SCHEDULED,
 	EV_ATTEMPT_LOST,  EV_REQUEST_STOP,  EV_TRAIN_PROGRESS, EV_ATTEMPT_STARTED,
@@ -299,7 +299,7 @@ static void draw_stop_in(const struct fault *first)
 		      chance_below(first->span_ns > 20 * WORLD_S ? first->span_ns : 20 * WORLD_S);
 }
 
-/* Who has stopped a run and sees it go on stops it again, or types Ctrl-C. */
+/* A person who has stopped a run and sees it go on stops it again, or types Ctrl-C. */
 static void draw_again(int times)
 {
 	const struct fault *first = &faults[fault_count - 1];

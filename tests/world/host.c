@@ -25,7 +25,7 @@ double host_seconds(void)
 	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
-static pid_t start(uint64_t number, host_play_fn fn, const void *arg, struct report *ret)
+pid_t host_fork(void)
 {
 	pid_t pid;
 
@@ -35,6 +35,13 @@ static pid_t start(uint64_t number, host_play_fn fn, const void *arg, struct rep
 		perror("fork");
 		exit(2);
 	}
+	return pid;
+}
+
+static pid_t start(uint64_t number, host_play_fn fn, const void *arg, struct report *ret)
+{
+	pid_t pid = host_fork();
+
 	if (pid > 0)
 		return pid;
 	ret->died = true;

@@ -3,6 +3,7 @@
 #define STK_TESTS_WORLD_HOST_H
 
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "tests/world/report.h"
 
@@ -18,6 +19,8 @@ struct report *host_run_each(uint64_t from, uint64_t count, int jobs, host_play_
 void host_drop(struct report *reports, uint64_t count);
 /* Plays one in a child. */
 void host_run_one(host_play_fn fn, const void *arg, uint64_t number, struct report *ret);
+/* As fork(), with stdout flushed before; the program ends if there is no process to be had. */
+pid_t host_fork(void);
 double host_seconds(void); /* a clock that only goes on */
 
 #endif

@@ -14,7 +14,7 @@
 
 void operators_register(void);
 
-/* What `run` and `resume` do; the exit status that the run has, or -1. */
+/* The work of `run` and `resume`; the exit status that the run has, or -1. */
 int operator_run(const char *run, const char *spec, struct err **err);
 /* As `run --detach` begins one, without a driver. */
 int operator_begin(const char *run, const char *spec, struct err **err);

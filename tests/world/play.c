@@ -150,8 +150,8 @@ static void on_look(void *arg)
 		drive_on(playing->neighbour);
 	if (!playing->ended_ns)
 		drive_on(playing->run);
-	else if (!has_driver(playing->run) && !playing->scenario && !playing->one_run &&
-		 playing->runs < RUNS_MAX && count_events() < EVENTS_WANTED)
+	else if (!has_driver(playing->run) && !playing->one_run && playing->runs < RUNS_MAX &&
+		 count_events() < EVENTS_WANTED)
 		begin_next_run();
 	else if (!has_driver(playing->run) && !neighbour_goes_on)
 		world_stop();

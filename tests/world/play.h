@@ -99,7 +99,7 @@ void setting_make(struct schedule *schedule);
 /* Writes a setting as a line of a script; reads one (false: it is none). */
 void setting_print(const struct setting *setting, char *ret, size_t size);
 bool setting_parse(const char *line, struct setting *ret);
-/* What opens the state: a value of STOKER_STATE. */
+/* The value of STOKER_STATE that opens the state. */
 const char *setting_state(const struct setting *setting);
 /* A scenario's name as the settings have it; NULL: there is none of that name. */
 const char *setting_find_scenario(const char *name);

@@ -12,12 +12,12 @@
 #include "tests/world/clocks_seen.h"
 #include "tests/world/cloud.h"
 #include "tests/world/faults.h"
+#include "tests/world/host.h"
 #include "tests/world/kernel.h"
 #include "tests/world/play.h"
 
 #define CASES_MAX 200000
 
-pid_t __real_fork(void);
 pid_t __real_waitpid(pid_t pid, int *status, int options);
 void __real__exit(int status) __attribute__((noreturn));
 
@@ -62,12 +62,7 @@ static bool next_case(void)
 		return false;
 	while (running >= points.jobs)
 		wait_for_one();
-	fflush(stdout);
-	pid = __real_fork();
-	if (pid < 0) {
-		perror("fork");
-		exit(2);
-	}
+	pid = host_fork();
 	cases++;
 	if (pid == 0) {
 		own = cases;

@@ -453,7 +453,7 @@ static void print_step(const struct job *job)
 	}
 }
 
-/* What libraries say of themselves, line by line. */
+/* Libraries speak of themselves, line by line. */
 static void say_first(const struct job *job)
 {
 	char text[64 * 128];

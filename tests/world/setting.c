@@ -254,6 +254,7 @@ static void set_scenario(struct schedule *schedule)
 	for (size_t i = 0; i < STK_LENGTH(scenarios); i++)
 		if (strcmp(scenarios[i].name, schedule->scenario) == 0)
 			*s = scenarios[i].setting;
+	schedule->one_run = true;
 	s->calm = true;
 	s->step_ns = 500 * WORLD_MS;
 	s->compile_ns = 500 * WORLD_MS;

@@ -9,16 +9,19 @@
 #include <string.h>
 #include <sys/wait.h>
 
+#include "jobs/base/hash.h"
 #include "jobs/base/mem.h"
 #include "tests/world/habits.h"
+#include "tests/world/host.h"
 #include "tests/world/kernel_internal.h"
 #include "tests/world/losses.h"
 #include "tests/world/operators.h"
+#include "tests/world/programs.h"
 #include "tests/world/rules.h"
+#include "tests/world/sqlite.h"
 #include "tests/world/story.h"
 #include "tests/world/tree.h"
 
-pid_t __real_fork(void);
 pid_t __real_waitpid(pid_t pid, int *status, int options);
 void __real__exit(int status) __attribute__((noreturn));
 
@@ -40,7 +43,7 @@ static strike_fn before_fn;    /* of strikes_do() */
 static const char *only;       /* cases with that in their words; NULL: all */
 static uint64_t calls, sites, share, cases, broken;
 
-/* This process is a case: of which call, and how. */
+/* The case that this process is: of which call, and how. */
 static struct {
 	bool is;
 	enum call_id id;
@@ -86,7 +89,7 @@ static int strike_main(int argc, char **argv)
 	AUTO(err_freep) struct err *why = NULL;
 	int open_before = count_open(), result;
 
-	/* It is this program that background_start() starts. */
+	/* background_start() starts this program. */
 	if (argc > 4 && strcmp(argv[1], "--state") == 0) {
 		result = operator_resume(argv[argc - 1], &why);
 		if (result >= 0)
@@ -131,12 +134,7 @@ static bool next_case(enum call_id id, int error, enum way way, const char *path
 
 	if (only && !strstr(words, only))
 		return false;
-	fflush(stdout);
-	pid = __real_fork();
-	if (pid < 0) {
-		perror("fork");
-		exit(2);
-	}
+	pid = host_fork();
 	cases++;
 	if (pid == 0) {
 		own.is = true;
@@ -228,7 +226,7 @@ static void tell(const char *what)
 	fflush(stdout);
 }
 
-/* What a process has written. */
+/* Output of a process. */
 static void tell_output(void)
 {
 	char *text = tree_get(places.hosts[0], OUT, NULL);
@@ -270,7 +268,7 @@ static int play(const char *what, bool strikes)
 	return WIFEXITED(process->status) ? WEXITSTATUS(process->status) : 128;
 }
 
-/* What must hold, as strikes.h has it. */
+/* The rules of strikes.h hold. */
 static bool holds(void)
 {
 	int status = play("act", true);
@@ -407,21 +405,36 @@ static bool strikes_play(const char *name, const struct strike_action *given)
 	return good && broken == 0;
 }
 
-bool strikes_play_apart(const char *name, const struct strike_action *given, uint64_t every,
-			const char *case_words)
+/* In a process of its own, so that the next one begins with a new world. */
+static bool play_apart(const struct strike_action *given, uint64_t every)
 {
-
 	pid_t pid;
 	int status;
 
-	only = case_words;
 	share = (given->share ? given->share : 1) * (every ? every : 1);
-	fflush(stdout);
-	pid = __real_fork();
+	pid = host_fork();
 	if (pid == 0)
-		__real__exit(strikes_play(name, given) ? 0 : 1);
-	while (pid > 0 && __real_waitpid(pid, &status, 0) < 0)
+		__real__exit(strikes_play(given->name, given) ? 0 : 1);
+	while (__real_waitpid(pid, &status, 0) < 0)
 		if (errno != EINTR)
 			return false;
-	return pid > 0 && status == 0;
+	return status == 0;
+}
+
+int strikes_main(int argc, char **argv, const struct strike_action *actions, size_t count)
+{
+	char hex[SHA256_HEX];
+	uint64_t every = argc > 1 ? strtoull(argv[1], NULL, 10) : 1;
+	bool good = true;
+
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	only = argc > 3 ? argv[3] : NULL;
+	operators_register();
+	programs_register();
+	sqlite_register();
+	hash_sha256_hex("", 0, hex); /* libcrypto sets itself up before a world begins */
+	for (size_t i = 0; i < count; i++)
+		if (argc < 3 || strstr(actions[i].name, argv[2]))
+			good &= play_apart(&actions[i], every);
+	return good ? 0 : 1;
 }

@@ -14,6 +14,7 @@
 #define STK_TESTS_WORLD_STRIKES_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "jobs/base/err.h"
@@ -23,6 +24,7 @@
 typedef int (*strike_fn)(const char *run, struct err **err);
 
 struct strike_action {
+	const char *name;
 	const char *scenario; /* of setting.c */
 	/* Prepares the world; NULL: nothing. */
 	void (*before)(struct schedule *places);
@@ -30,16 +32,16 @@ struct strike_action {
 	strike_fn again; /* asked afterwards; NULL: the same */
 	strike_fn check; /* looks at what is left then; NULL: nobody */
 	uint64_t share;  /* of the ways to calls, one of so many; 0: all */
-	/* What the place refuses all the time, beside what is struck: an errno value, 0: nothing.
+	/* The refusal of the place at all times, beside what is struck: an errno value, 0: nothing.
 	 * NULL: it refuses nothing. */
 	int (*refused)(enum call_id id, const char *path);
 };
 
-/* Strikes it, at one of `every` so many ways of its share, in a process of its own; false if
- * something broke, which is printed with the words of the case. Prints how many cases there were.
- * `case_words`: those cases alone; NULL: all. */
-bool strikes_play_apart(const char *name, const struct strike_action *action, uint64_t every,
-			const char *case_words);
+/* Body of a program [EVERY [NAME [CASE]]]: strikes each of the actions, or those with NAME in their
+ * names, at one of EVERY so many ways of its share; CASE: those cases alone that have it in their
+ * words. Returns its exit status: 1 if something broke, which is printed with the words of the
+ * case. Prints how many cases there were. */
+int strikes_main(int argc, char **argv, const struct strike_action *actions, size_t count);
 
 /* For `before`: plays the run to its end, or until it has so many events, and kills its drivers;
  * has a process do something in which nothing fails. */

@@ -1,4 +1,4 @@
-/* What the agent and its helpers do on a node of a far workspace, with each of their calls failing
+/* Work of the agent and its helpers on a node of a far workspace, with each of their calls failing
  * in turn: see strikes.h. The order is that of a run that has ended, as if its service had started
  * the job again. */
 #include <errno.h>
@@ -39,7 +39,7 @@
 #define HEX    "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 /* A whole zstd frame of one byte. */
 #define FRAME "\x28\xb5\x2f\xfd\x20\x01\x09\0\0x"
-/* What lies there at most. */
+/* The most that lies there. */
 #define TEXT_MAX ((size_t)1 << 20)
 
 static int load(const char *run, struct agent_config *config, struct err **err)
@@ -416,45 +416,41 @@ static int check_up(const char *run, struct err **err)
 	return refuse(err, js_str(said, "message"));
 }
 
-static const struct {
-	const char *name;
-	struct strike_action action;
-} actions[] = {
-	{ "set up",
-	  { .scenario = "bucket",
-	    .before = strikes_run_to_end,
-	    .act = set_up,
-	    .check = check_set_up } },
-	{ "fetch the cache",
-	  { .scenario = "bucket",
-	    .before = put_cache,
-	    .act = fetch_cache,
-	    .check = check_fetched } },
-	{ "push to the cache",
-	  { .scenario = "bucket", .before = put_cache, .act = push_cache, .check = check_pushed } },
-	{ "keep checkpoints",
-	  { .scenario = "bucket", .before = put_saved, .act = keep_saved, .check = check_kept } },
-	{ "keep parts",
-	  { .scenario = "bucket", .before = put_parts, .act = keep_parts, .check = check_kept } },
-	{ "bring outputs",
-	  { .scenario = "bucket", .before = put_made, .act = bring_made, .check = check_brought } },
-	{ "check up", { .scenario = "bucket", .before = strikes_run_to_end, .act = check_up } },
+static const struct strike_action actions[] = {
+	{ .name = "set up",
+	  .scenario = "bucket",
+	  .before = strikes_run_to_end,
+	  .act = set_up,
+	  .check = check_set_up },
+	{ .name = "fetch the cache",
+	  .scenario = "bucket",
+	  .before = put_cache,
+	  .act = fetch_cache,
+	  .check = check_fetched },
+	{ .name = "push to the cache",
+	  .scenario = "bucket",
+	  .before = put_cache,
+	  .act = push_cache,
+	  .check = check_pushed },
+	{ .name = "keep checkpoints",
+	  .scenario = "bucket",
+	  .before = put_saved,
+	  .act = keep_saved,
+	  .check = check_kept },
+	{ .name = "keep parts",
+	  .scenario = "bucket",
+	  .before = put_parts,
+	  .act = keep_parts,
+	  .check = check_kept },
+	{ .name = "bring outputs",
+	  .scenario = "bucket",
+	  .before = put_made,
+	  .act = bring_made,
+	  .check = check_brought },
+	{ .name = "check up", .scenario = "bucket", .before = strikes_run_to_end, .act = check_up },
 };
 
 int main(int argc, char **argv)
 {
-	char hex[SHA256_HEX];
-	uint64_t every = argc > 1 ? strtoull(argv[1], NULL, 10) : 1;
-	bool good = true;
-
-	setvbuf(stdout, NULL, _IOLBF, 0);
-	operators_register();
-	programs_register();
-	sqlite_register();
-	hash_sha256_hex("", 0, hex);
-	for (size_t i = 0; i < STK_LENGTH(actions); i++)
-		if (argc < 3 || strstr(actions[i].name, argv[2]))
-			good &= strikes_play_apart(actions[i].name, &actions[i].action, every,
-						   argc > 3 ? argv[3] : NULL);
-	return good ? 0 : 1;
+	return strikes_main(argc, argv, actions, STK_LENGTH(actions));
 }

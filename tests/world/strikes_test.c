@@ -1,4 +1,4 @@
-/* What stoker is asked to do beside driving a run, with each of its calls failing in turn: see
+/* Work of stoker beside driving a run, with each of its calls failing in turn: see
  * strikes.h. */
 #include <errno.h>
 #include <stdint.h>
@@ -355,7 +355,8 @@ static int begin_run(const char *run, struct err **err)
 	return operator_begin(run, SPEC, err);
 }
 
-/* What could not be looked at for minutes is not in the plan: the id belongs to that plan then. */
+/* A file that could not be looked at for minutes is not in the plan: the id belongs to that plan
+ * then. */
 static int begin_again(const char *run, struct err **err)
 {
 	AUTO(err_freep) struct err *other = NULL;
@@ -450,7 +451,7 @@ static int stop_beside(const char *run, struct err **err)
 	return beside_stop(journal, run, "enough", NULL, NULL, &stop, err);
 }
 
-/* Whatever was told to stop, the next driver ends the run. */
+/* The next driver ends the run, whatever was told to stop. */
 static int check_stopped(const char *run, struct err **err)
 {
 	return operator_resume(run, err) < 0 ? -1 : check_ended(run, err);
@@ -494,79 +495,61 @@ static int take_lease(const char *run, struct err **err)
 	return lease_keep(lease, err) < 0 ? -1 : lease_remove(lease, err);
 }
 
-static const struct {
-	const char *name;
-	struct strike_action action;
-} actions[] = {
-#define ON(where, first, ...)                                                                      \
+static const struct strike_action actions[] = {
+#define ACTION(called, where, first, ...)                                                          \
 	{                                                                                          \
-		.scenario = where, .before = first, .act = __VA_ARGS__                             \
+		.name = called, .scenario = where, .before = first, .act = __VA_ARGS__             \
 	}
-	{ "read sqlite", ON("sqlite", strikes_run_to_end, read_run) },
-	{ "read folder", ON("two-nodes", strikes_run_to_end, read_run) },
-	{ "read bucket", ON("far", strikes_run_to_end, read_run) },
-	{ "read copy", ON("sqlite", kill_writer, read_run, .refused = refuse_side_files) },
-	{ "write sqlite", ON("sqlite", NULL, write_journal, .check = check_written) },
-	{ "write folder", ON("two-nodes", NULL, write_journal, .check = check_written) },
-	{ "write bucket", ON("far", NULL, write_journal, .check = check_written) },
-	{ "rm sqlite", ON("sqlite", strikes_run_to_end, remove_all, .check = check_removed) },
-	{ "rm folder",
-	  ON("two-nodes", strikes_run_to_end, remove_but_checkpoints, .check = check_removed) },
-	{ "rm bucket",
-	  ON("far", strikes_run_to_end, remove_but_checkpoints, .check = check_removed) },
-	{ "rm damaged", ON("sqlite", damage_event, remove_all, .check = check_removed) },
-	{ "rm dry", ON("sqlite", strikes_run_to_end, would_remove, .check = read_run) },
-	{ "damage sqlite", ON("sqlite", damage_ended, find_damage) },
-	{ "damage folder", ON("two-nodes", damage_event, find_damage) },
-	{ "damage bucket", ON("far", damage_event, find_damage) },
-	{ "salvage sqlite", ON("sqlite", damage_event, salvage, .check = check_salvaged) },
-	{ "salvage folder", ON("two-nodes", damage_event, salvage, .check = check_salvaged) },
-	{ "salvage bucket", ON("far", damage_event, salvage, .check = check_salvaged) },
-	{ "salvage ended", ON("sqlite", damage_ended, salvage, .check = check_salvaged) },
-	{ "salvage first", ON("two-nodes", damage_first_event, salvage, .check = check_whole) },
-	{ "salvage empty", ON("sqlite", empty_database, salvage, .check = check_whole) },
-	{ "salvage mark", ON("two-nodes", lose_mark, salvage, .check = check_whole) },
-	{ "begin sqlite",
-	  ON("sqlite", add_all, begin_run, .again = begin_again, .check = check_begun) },
-	{ "begin bucket",
-	  ON("far", add_all, begin_run, .again = begin_again, .check = check_begun) },
-	{ "settle sqlite",
-	  ON("sqlite", damage_and_salvage, resume, .check = check_ended, .share = 2) },
-	{ "settle folder",
-	  ON("two-nodes", damage_and_salvage, resume, .check = check_ended, .share = 2) },
-	{ "settle bucket", ON("far", damage_and_salvage, resume, .check = check_ended) },
-	{ "background",
-	  ON("sqlite", kill_writer, start_in_background, .again = resume_in_background) },
-	{ "request", ON("sqlite", kill_writer, request, .check = check_stopped) },
-	{ "stop beside", ON("two-nodes", kill_writer, stop_beside, .check = check_stopped) },
-	{ "stop far", ON("far", kill_writer, stop_beside, .check = check_stopped) },
-	{ "stop damaged", ON("sqlite", damage_event, stop_beside, .check = check_salvaged_stop) },
-	{ "lease look sqlite", ON("sqlite", kill_writer, look_at_lease) },
-	{ "lease look bucket", ON("far", kill_writer, look_at_lease) },
-	{ "lease take sqlite", ON("sqlite", kill_writer, take_lease) },
-	{ "lease take folder", ON("two-nodes", kill_writer, take_lease) },
-	{ "drive sqlite", ON("sqlite", add_all, drive, .check = check_ended, .share = 10) },
-	{ "drive folder", ON("two-nodes", add_all, drive, .check = check_ended, .share = 10) },
-	{ "drive bucket", ON("far", add_all, drive, .check = check_ended, .share = 2) },
-#undef ON
+	ACTION("read sqlite", "sqlite", strikes_run_to_end, read_run),
+	ACTION("read folder", "two-nodes", strikes_run_to_end, read_run),
+	ACTION("read bucket", "far", strikes_run_to_end, read_run),
+	ACTION("read copy", "sqlite", kill_writer, read_run, .refused = refuse_side_files),
+	ACTION("write sqlite", "sqlite", NULL, write_journal, .check = check_written),
+	ACTION("write folder", "two-nodes", NULL, write_journal, .check = check_written),
+	ACTION("write bucket", "far", NULL, write_journal, .check = check_written),
+	ACTION("rm sqlite", "sqlite", strikes_run_to_end, remove_all, .check = check_removed),
+	ACTION("rm folder", "two-nodes", strikes_run_to_end, remove_but_checkpoints,
+	       .check = check_removed),
+	ACTION("rm bucket", "far", strikes_run_to_end, remove_but_checkpoints,
+	       .check = check_removed),
+	ACTION("rm damaged", "sqlite", damage_event, remove_all, .check = check_removed),
+	ACTION("rm dry", "sqlite", strikes_run_to_end, would_remove, .check = read_run),
+	ACTION("damage sqlite", "sqlite", damage_ended, find_damage),
+	ACTION("damage folder", "two-nodes", damage_event, find_damage),
+	ACTION("damage bucket", "far", damage_event, find_damage),
+	ACTION("salvage sqlite", "sqlite", damage_event, salvage, .check = check_salvaged),
+	ACTION("salvage folder", "two-nodes", damage_event, salvage, .check = check_salvaged),
+	ACTION("salvage bucket", "far", damage_event, salvage, .check = check_salvaged),
+	ACTION("salvage ended", "sqlite", damage_ended, salvage, .check = check_salvaged),
+	ACTION("salvage first", "two-nodes", damage_first_event, salvage, .check = check_whole),
+	ACTION("salvage empty", "sqlite", empty_database, salvage, .check = check_whole),
+	ACTION("salvage mark", "two-nodes", lose_mark, salvage, .check = check_whole),
+	ACTION("begin sqlite", "sqlite", add_all, begin_run, .again = begin_again,
+	       .check = check_begun),
+	ACTION("begin bucket", "far", add_all, begin_run, .again = begin_again,
+	       .check = check_begun),
+	ACTION("settle sqlite", "sqlite", damage_and_salvage, resume, .check = check_ended,
+	       .share = 2),
+	ACTION("settle folder", "two-nodes", damage_and_salvage, resume, .check = check_ended,
+	       .share = 2),
+	ACTION("settle bucket", "far", damage_and_salvage, resume, .check = check_ended),
+	ACTION("background", "sqlite", kill_writer, start_in_background,
+	       .again = resume_in_background),
+	ACTION("request", "sqlite", kill_writer, request, .check = check_stopped),
+	ACTION("stop beside", "two-nodes", kill_writer, stop_beside, .check = check_stopped),
+	ACTION("stop far", "far", kill_writer, stop_beside, .check = check_stopped),
+	ACTION("stop damaged", "sqlite", damage_event, stop_beside, .check = check_salvaged_stop),
+	ACTION("lease look sqlite", "sqlite", kill_writer, look_at_lease),
+	ACTION("lease look bucket", "far", kill_writer, look_at_lease),
+	ACTION("lease take sqlite", "sqlite", kill_writer, take_lease),
+	ACTION("lease take folder", "two-nodes", kill_writer, take_lease),
+	ACTION("drive sqlite", "sqlite", add_all, drive, .check = check_ended, .share = 10),
+	ACTION("drive folder", "two-nodes", add_all, drive, .check = check_ended, .share = 10),
+	ACTION("drive bucket", "far", add_all, drive, .check = check_ended, .share = 2),
+#undef ACTION
 };
 
-/* strikes_test [EVERY [NAME [CASE]]]: at one of so many ways to calls; the actions with that in
- * their name; the cases with that in their words. */
 int main(int argc, char **argv)
 {
-	char hex[SHA256_HEX];
-	uint64_t every = argc > 1 ? strtoull(argv[1], NULL, 10) : 1;
-	bool good = true;
-
-	setvbuf(stdout, NULL, _IOLBF, 0);
-	operators_register();
-	programs_register();
-	sqlite_register();
-	hash_sha256_hex("", 0, hex);
-	for (size_t i = 0; i < STK_LENGTH(actions); i++)
-		if (argc < 3 || strstr(actions[i].name, argv[2]))
-			good &= strikes_play_apart(actions[i].name, &actions[i].action, every,
-						   argc > 3 ? argv[3] : NULL);
-	return good ? 0 : 1;
+	return strikes_main(argc, argv, actions, STK_LENGTH(actions));
 }

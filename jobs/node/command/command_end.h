@@ -1,8 +1,7 @@
 /*
  * End of the command: has the workspace looked at a last time when the process has ended, tells the
- * other nodes, says whether the
- * checkpointer has work left, and decides the agent's result when no process of the command is
- * left. command_watch.c calls it as these things happen.
+ * other nodes, says whether the checkpointer has work left, and decides the agent's result when no
+ * process of the command is left. command_watch.c calls it as these things happen.
  */
 #ifndef STK_NODE_COMMAND_COMMAND_END_H
 #define STK_NODE_COMMAND_COMMAND_END_H

@@ -20,12 +20,14 @@
 #define TURN_BYTES   ((size_t)1 << 20)
 #define TURN_CPU_MS  100
 #define TURN_WALL_MS 1000
-#define BEHIND_BYTES ((size_t)1 << 20)
 /* Limits for a pipe that no process of ours holds any more: as many bytes as a pipe may hold. */
 #define DRAIN_BYTES ((size_t)4 << 20)
 #define DRAIN_MS    10000
 
 /* ---- its output ---- */
+
+/* More than this waits in the pipe, and so holds the command back, and not in our memory. */
+#define BEHIND_BYTES ((size_t)1 << 20)
 
 static void check_done(struct agent *agent);
 

@@ -24,7 +24,7 @@ static int fetch_one(const char *name, const char *from, struct err **err)
 			err_hint(err, "allow the role of the job to read the secret");
 		return err_wrap(err, "secret '%s' ('%s')", name, from);
 	}
-	/* One that did not get there is missed when the command's environment is built. */
+	/* A secret that did not get there is missed when the command's environment is built. */
 	(void)setenv(variable, value, 1);
 	return 0;
 }

@@ -1,4 +1,4 @@
-/* What the uploader does about its orders: see carry_out.h. */
+/* The uploader carries out its orders: see carry_out.h. */
 #include "jobs/node/upload/carry_out.h"
 
 #include <errno.h>
@@ -116,7 +116,7 @@ static void do_log(struct carrier *carrier, const json_t *order, const char *byt
 	carrier->say(carrier->arg, line);
 }
 
-/* What cannot be synced is as a power cut leaves it. */
+/* A log that cannot be synced is as a power cut leaves it. */
 static void do_sync(struct carrier *carrier, const json_t *order, const char *bytes, size_t len)
 {
 	(void)order, (void)bytes, (void)len;

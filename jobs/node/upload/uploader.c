@@ -214,7 +214,7 @@ void uploader_replace(struct uploader *uploader, const struct agent_config *conf
 	size_t len;
 	json_t *order;
 
-	/* What is ordered meanwhile waits for the next call. */
+	/* An order that comes meanwhile waits for the next call. */
 	uploader->orders.queue = SB_INIT_MAX(uploader->orders.queue.max);
 	uploader->orders.sent = 0;
 	while ((order = orders_take(&reader, &bytes, &len))) {

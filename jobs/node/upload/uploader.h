@@ -38,7 +38,7 @@ enum uploader_news {
 	UPLOADER_DRAINED,     /* DRAINED_FILE is there */
 	UPLOADER_PEER_FAILED, /* FAILED_FILE is there */
 	UPLOADER_HEAD_ENDED,  /* ENDED_FILE is there */
-	/* Those above are told once, the others as often as they are. */
+	/* The kinds above are told once, the others as often as they are. */
 	UPLOADER_LOOKED,   /* uploader_look() is carried out */
 	UPLOADER_REPORTED, /* a report is in the directory: "state" */
 	UPLOADER_REFUSED,  /* it is not: "state", "why", "errno" */

@@ -469,7 +469,7 @@ int uploader_work(const struct agent_config *config, const struct claim *claim, 
 	bool done = false;
 
 	rounds.hands.arg = &rounds;
-	/* What the command printed before a kill of the agent is still to be written. */
+	/* Output from before a kill of the agent is still to be written. */
 	if (!config->object_workspace)
 		prctl(PR_SET_PDEATHSIG, 0);
 	if (store_open(config->workspace, &rounds.store, &why) < 0)

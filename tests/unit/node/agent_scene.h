@@ -55,25 +55,8 @@ static UNUSED void scene_close(struct agent *agent)
 		kill(agent->command, SIGKILL);
 		waitpid(agent->command, NULL, 0);
 	}
-	prefetch_release(&agent->prefetch);
-	checkpointer_kill(&agent->checkpointer);
-	checkpointer_release(&agent->checkpointer);
-	outputs_release(&agent->outputs);
-	workers_release(&agent->workers);
-	helper_kill(&agent->uploader.helper);
-	uploader_release(&agent->uploader);
-	watchdog_release(&agent->watchdog);
-	err_freep(&agent->trouble);
-	err_freep(&agent->lost);
-	free(agent->lost_class);
-	command_env_release(&agent->env);
-	claim_release(&agent->claim);
-	report_release(&agent->report);
 	close(agent->relay.outlet.fd);
-	output_relay_release(&agent->relay);
-	loop_freep(&agent->loop);
-	store_freep(&agent->store);
-	agent_config_release(&agent->config);
+	agent_release(agent);
 	while (waitpid(-1, NULL, WNOHANG) > 0)
 		;
 }

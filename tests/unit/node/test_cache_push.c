@@ -173,7 +173,7 @@ static void a_cache_that_takes_nothing_is_named_and_asked_again(void **state)
 	assert_unpushed(push, "cannot read the compile cache");
 	assert_int_equal(unlink(cache), 0);
 	assert_int_equal(scan(push, false), 0);
-	/* It goes while the command runs. */
+	/* The folder goes while the command runs. */
 	write_file(cache, "no folder", 0600);
 	assert_unpushed(push, "cannot upload the compiled graphs to the cache");
 	assert_int_equal(unlink(cache), 0);

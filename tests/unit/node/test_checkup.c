@@ -130,7 +130,7 @@ static void a_sick_node_runs_nothing_and_says_what_to_do(void **state)
 		   "the node is sick: device 0 has 5 uncorrected errors in its memory");
 	assert_has(js_str(error, "hint"), "have this one repaired");
 	assert_string_equal(json_string_value(js_path(body, "health.verdict")), HEALTH_SICK);
-	/* What takes time is not done once something is wrong. */
+	/* A check that takes time is not made once something is wrong. */
 	assert_null(words_of(body, "tensor", "ok"));
 }
 

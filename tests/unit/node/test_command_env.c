@@ -1,4 +1,4 @@
-/* What a command finds in its environment: of its container, of the order, of the network and of
+/* The environment that a command finds: of its container, of the order, of the network and of
  * secrets; and what is said where a part of it cannot be had. */
 #include "tests/unit/node/agent_run.h"
 

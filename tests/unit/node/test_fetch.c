@@ -1,4 +1,4 @@
-/* What is fetched before a command begins, what may be missing or damaged there, and which
+/* Fetching before a command begins, what may be missing or damaged there, and which
  * checkpoint a start goes on from. */
 #include "tests/unit/node/agent_run.h"
 

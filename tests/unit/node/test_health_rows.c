@@ -1,5 +1,5 @@
-/* What each check of one node says of what its tool prints, ends with or lacks: who is sick, who is
- * only warned, and what could not be checked at all, which never makes a node sick. */
+/* The word of each check of one node on what its tool prints, ends with or lacks: who is sick, who
+ * is only warned, and what could not be checked at all, which never makes a node sick. */
 #include "tests/unit/node/clinic.h"
 
 struct row {
@@ -61,7 +61,7 @@ static void without_a_python_nothing_is_computed_and_nobody_is_sick(void **state
 	health_check_tensor(&clinic.c);
 	assert_string_equal(row_of(&clinic, "tensor", ROW_UNCHECKED), "Python not found");
 	clinic_close(&clinic);
-	/* One that is no program any more. */
+	/* A tool that is no program any more. */
 	clinic_open(*state, &clinic, 60000, 60000);
 	clinic.c.python = nobody;
 	health_check_tensor(&clinic.c);

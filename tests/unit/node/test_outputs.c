@@ -1,4 +1,4 @@
-/* What becomes of the outputs: which entries of a folder arrive in a far workspace, which are left
+/* The way of the outputs: which entries of a folder arrive in a far workspace, which are left
  * and with what words, and what the agent makes of a helper that dies or takes too long. */
 #include "tests/unit/node/agent_scene.h"
 
@@ -237,21 +237,26 @@ static void what_was_brought_is_reported(void **state)
 	scene_close(&agent);
 }
 
+/* One entry is left, for this reason. */
+static void assert_left(struct agent *agent, const char *why)
+{
+	json_auto_t *outputs = reported(agent);
+	const json_t *row = json_array_get(json_object_get(outputs, "names"), 0);
+
+	assert_int_equal(js_int(outputs, "left", 0), 1);
+	assert_has(js_str(row, "why"), why);
+}
+
 static void what_was_left_is_reported_by_name(void **state)
 {
 	AUTO(auto_free) char *file = place_path(*state, "bucket/" KEY "node-0");
 	struct agent agent;
-	json_auto_t *outputs = NULL;
-	const json_t *row;
 
 	write_file(file, "in the way", 0600);
 	begin(&agent, *state, "0");
 	assert_true(outputs_bring(&agent));
 	reap(&agent);
-	outputs = reported(&agent);
-	assert_int_equal(js_int(outputs, "left", 0), 1);
-	row = json_array_get(json_object_get(outputs, "names"), 0);
-	assert_has(js_str(row, "why"), "node-0");
+	assert_left(&agent, "node-0");
 	scene_close(&agent);
 }
 
@@ -277,14 +282,12 @@ static void nothing_is_brought_where_there_is_nothing_or_another_has_the_claim(v
 	scene_close(&agent);
 }
 
-/* What cannot be looked into may hold what took days to compute. */
+/* A folder that cannot be looked into may hold what took days to compute. */
 static void a_folder_that_cannot_be_read_is_not_taken_for_an_empty_one(void **state)
 {
 	AUTO(auto_free) char *made = place_path(*state, "made");
 	AUTO(err_freep) struct err *err = NULL;
-	json_auto_t *outputs = NULL;
 	struct agent agent;
-	const json_t *row;
 
 	begin(&agent, *state, "0");
 	must(fs_remove_tree(made, &err), &err);
@@ -292,10 +295,7 @@ static void a_folder_that_cannot_be_read_is_not_taken_for_an_empty_one(void **st
 	write_file(made, "no folder", 0600);
 	assert_true(outputs_bring(&agent));
 	reap(&agent);
-	outputs = reported(&agent);
-	assert_int_equal(js_int(outputs, "left", 0), 1);
-	row = json_array_get(json_object_get(outputs, "names"), 0);
-	assert_has(js_str(row, "why"), "/made'");
+	assert_left(&agent, "/made'");
 	scene_close(&agent);
 }
 

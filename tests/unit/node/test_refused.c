@@ -86,7 +86,7 @@ static void a_loop_that_cannot_be_made_is_named(void **state)
 	assert_has(said, "event");
 }
 
-/* It costs the evidence of how a machine is doing, and nothing else. */
+/* The refusal costs the evidence of how a machine is doing, and nothing else. */
 static void without_the_kernels_log_a_failed_command_is_reported(void **state)
 {
 	json_auto_t *body = NULL;

@@ -17,7 +17,7 @@ static void put_checkpoint(json_t *order, const char *kind, const char *root)
 			 "keep", "all", "signal", "USR1"));
 }
 
-/* What it says before it gives up. Steals the order. */
+/* Returns what the checkpointer says before it gives up. Steals the order. */
 static char *checkpointer_says(const struct place *place, json_t *order)
 {
 	AUTO(agent_config_release) struct agent_config config = { 0 };

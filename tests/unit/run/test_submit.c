@@ -1,4 +1,4 @@
-/* What became of a submission is journalled later where the journal refused it, and the engine is
+/* The outcome of a submission is journalled later where the journal refused it, and the engine is
  * not asked to start the job once more. */
 #include "jobs/run/attempt/watch_internal.h"
 
