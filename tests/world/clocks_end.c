@@ -4,9 +4,7 @@
  *
  * Counted is the time from the end of the last command of an attempt on in which its agents and
  * their helpers could act. What one of them was refused meanwhile may be tried again for as long;
- * a checkpoint of which nobody knows yet that it is complete is brought away and marked first. A
- * command is over with the last process of its group: its agent gives what a command has left
- * behind limits.grace to end.
+ * a checkpoint of which nobody knows yet that it is complete is brought away and marked first.
  */
 #include <string.h>
 #include <sys/wait.h>
@@ -38,13 +36,18 @@ static void reset(void)
 
 static bool is_over(const struct truth_command *command)
 {
+	return command->process->state != PROCESS_ALIVE;
+}
+
+static bool leaves_processes(const struct truth_command *command)
+{
 	const struct process *leader = command->process;
 
 	for (const struct process *p = processes; p; p = p->next)
 		if (p->state == PROCESS_ALIVE && p->machine == leader->machine &&
-		    (p == leader || (p->group == leader->pid && p->number > leader->number)))
-			return false;
-	return true;
+		    p->group == leader->pid && p->number > leader->number)
+			return true;
+	return false;
 }
 
 /* The agent that has started the command, if it lives. Pids come again after a boot. */
@@ -88,13 +91,11 @@ static int64_t count_unmarked(const struct truth_command *command)
 	return unmarked > 0 ? unmarked : 0;
 }
 
-static bool had_command(const struct process *agent)
+/* Its agent gives what a command has left behind limits.grace to end. */
+static int64_t longest_ns(const struct truth_command *command)
 {
-	for (const struct truth_command *c = truth_commands; c; c = c->next)
-		if (c->process->machine == agent->machine && c->process->parent == agent->pid &&
-		    c->process->number > agent->number)
-			return true;
-	return false;
+	return figure_ns(C14_END) + count_unmarked(command) * figure_ns(C14_SAVE) +
+	       (leaves_processes(command) ? playing->setting.grace_s * WORLD_S : 0);
 }
 
 /* An agent of the attempt was killed, or has left without a word: also one that was told to end
@@ -110,8 +111,7 @@ static bool has_lost_agents(const struct truth_command *command)
 	for (const struct process *p = processes; p; p = p->next)
 		if (p->state != PROCESS_ALIVE && p->argv && p->argv[0] && p->argv[1] &&
 		    fault_target_of(p) == TARGET_AGENT && strstr(p->argv[1], folder) &&
-		    (!WIFEXITED(p->status) || WEXITSTATUS(p->status) == AGENT_EXIT_NOT_MINE ||
-		     !had_command(p)))
+		    (!WIFEXITED(p->status) || WEXITSTATUS(p->status) == AGENT_EXIT_NOT_MINE))
 			return true;
 	return false;
 }
@@ -125,7 +125,7 @@ static struct end *end_of(const struct truth_command *command)
 		return NULL;
 	ends[end_count] = (struct end){
 		.command = command,
-		.most_ns = figure_ns(C14_END) + count_unmarked(command) * figure_ns(C14_SAVE),
+		.most_ns = longest_ns(command),
 	};
 	return &ends[end_count++];
 }
