@@ -39,10 +39,8 @@ static bool is_over(const struct truth_command *command)
 	return command->process->state != PROCESS_ALIVE;
 }
 
-static bool leaves_processes(const struct truth_command *command)
+static bool leaves_processes(const struct process *leader)
 {
-	const struct process *leader = command->process;
-
 	for (const struct process *p = processes; p; p = p->next)
 		if (p->state == PROCESS_ALIVE && p->machine == leader->machine &&
 		    p->group == leader->pid && p->number > leader->number)
@@ -91,16 +89,20 @@ static int64_t count_unmarked(const struct truth_command *command)
 	return unmarked > 0 ? unmarked : 0;
 }
 
-/* Its agent gives what a command has left behind limits.grace to end. */
+/* An agent gives what its command has left behind limits.grace to end, and the main node waits for
+ * the other nodes. */
 static int64_t longest_ns(const struct truth_command *command)
 {
+	bool leaves = false;
+
+	for (const struct truth_command *c = truth_commands; c; c = c->next)
+		leaves |= is_same_attempt(c, command) && leaves_processes(c->process);
 	return figure_ns(C14_END) + count_unmarked(command) * figure_ns(C14_SAVE) +
-	       (leaves_processes(command) ? playing->setting.grace_s * WORLD_S : 0);
+	       (leaves ? playing->setting.grace_s * WORLD_S : 0);
 }
 
-/* An agent of the attempt was killed, or has left without a word: also one that was told to end
- * before its command began, for it had no helper yet that says what it brings. The main node waits
- * for what such a node might still bring, for ten minutes. */
+/* An agent of the attempt was killed, or has left without a word. The main node waits for what such
+ * a node might still bring, for ten minutes. */
 static bool has_lost_agents(const struct truth_command *command)
 {
 	AUTO(auto_free)
