@@ -1,8 +1,6 @@
 /* Services of the agent for all of its files: see agent.h. */
 #include "jobs/node/agent.h"
 
-#include <stdlib.h>
-
 #include "jobs/base/clock.h"
 #include "jobs/base/text/js.h"
 
@@ -59,30 +57,4 @@ void agent_tell_peers(struct agent *agent, int exit_status)
 	js_put(body, "exit", json_integer(exit_status));
 	js_put(body, "at", json_integer(clock_utc_now().ms));
 	uploader_flag(&agent->uploader, FAILED_FILE, body);
-}
-
-void agent_release(struct agent *agent)
-{
-	auto_close(&agent->pipe_fd);
-	health_stop(agent);
-	prefetch_release(&agent->prefetch);
-	checkpointer_kill(&agent->checkpointer);
-	checkpointer_release(&agent->checkpointer);
-	outputs_release(&agent->outputs);
-	workers_release(&agent->workers);
-	helper_kill(&agent->uploader.helper);
-	uploader_release(&agent->uploader);
-	watchdog_release(&agent->watchdog);
-	err_freep(&agent->trouble);
-	err_freep(&agent->lost);
-	free(agent->lost_class);
-	command_env_release(&agent->env);
-	claim_release(&agent->claim);
-	report_release(&agent->report);
-	output_relay_release(&agent->relay);
-	loop_freep(&agent->loop);
-	store_freep(&agent->store);
-	agent_config_release(&agent->config);
-	auto_close(&agent->lock_fd);
-	auto_close(&agent->log_fd);
 }

@@ -104,7 +104,4 @@ bool agent_repeats(struct agent *agent, struct err **why);
  * again. Takes ownership of the error. */
 void agent_fail(struct agent *agent, struct err **why, const char *class);
 
-/* Ends the helpers and frees all that the agent holds; a descriptor of -1 is none. For AUTO(). */
-void agent_release(struct agent *agent);
-
 #endif

@@ -15,6 +15,7 @@
 #include "jobs/base/fs/fs.h"
 #include "jobs/base/process/cancel.h"
 #include "jobs/node/agent.h"
+#include "jobs/node/agent_release.h"
 #include "jobs/node/checkpoints/fetch.h"
 #include "jobs/node/checkpoints/last_pass.h"
 #include "jobs/node/checkpoints/resume.h"

@@ -8,6 +8,7 @@
 #include <sys/prctl.h>
 
 #include "jobs/node/agent.h"
+#include "jobs/node/agent_release.h"
 #include "jobs/node/uploader_news.h"
 
 /* `far`: as if the workspace were no directory. Steals the order. */
