@@ -176,9 +176,12 @@ static int await_background(struct background *background, const char *run, stru
 
 	if (background_wait(background, &pid, err) < 0)
 		return -1;
-	out_note("run %s continues in the background (driver pid %ld); 'stoker attach %s' follows "
-		 "it",
-		 run, (long)pid, run);
+	if (pid > 0)
+		out_note("run %s continues in the background (driver pid %ld); 'stoker attach %s' "
+			 "follows it",
+			 run, (long)pid, run);
+	else
+		out_note("run %s has ended; 'stoker status %s' tells how", run, run);
 	return 0;
 }
 

@@ -29,6 +29,7 @@ struct background {
 	int64_t seq;    /* number of the newest event seen */
 	bool took_over; /* the driver has taken the run over */
 	bool over;      /* the process has ended */
+	int status;     /* with which it has ended */
 	struct err **err;
 	int result;
 };
@@ -44,10 +45,20 @@ static int see_event(void *arg, const struct event *ev, json_t *row, struct err 
 	return 0;
 }
 
+/* Asked for with each look, and not waited for: what tells of the end of a process can be refused,
+ * and the driver may be at work for days. */
+static bool is_over(struct background *start)
+{
+	pid_t ended = start->over ? 0 : waitpid(start->pid, &start->status, WNOHANG);
+
+	start->over |= ended == start->pid || (ended < 0 && errno == ECHILD);
+	return start->over;
+}
+
 static void poll_journal(void *arg)
 {
 	struct background *start = arg;
-	bool over = start->over; /* read before looking: all that it journalled is there */
+	bool over = is_over(start); /* before looking: all that it journalled is there */
 
 	start->result = journal_read(start->journal, start->run, start->seq + 1, see_event, start,
 				     start->err);
@@ -59,22 +70,19 @@ static void poll_journal(void *arg)
 			   poll_journal, start);
 }
 
-static void on_ended(void *arg)
-{
-	((struct background *)arg)->over = true;
-}
-
-/* Sets an error with the last output of the driver as the reason. Returns -1. */
+/* Sets an error with the last output of the driver as the reason. Returns -1; 0 if it had nothing
+ * to do. */
 static int explain_exit(const struct background *start, struct err **err)
 {
 	AUTO(auto_close) int fd = open(start->log, O_RDONLY | O_CLOEXEC);
 	AUTO(sb_release) struct sb words = SB_INIT;
 	char text[WORDS_MAX];
 	ssize_t len = fd < 0 ? 0 : pread(fd, text, sizeof text, start->from < 0 ? 0 : start->from);
-	int status = 0, code;
+	int code = WIFEXITED(start->status) ? WEXITSTATUS(start->status)
+					    : EXIT_ERROR + WTERMSIG(start->status);
 
-	waitpid(start->pid, &status, 0);
-	code = WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_ERROR + WTERMSIG(status);
+	if (code == 0)
+		return 0;
 	while (len > 0 && text[len - 1] == '\n')
 		len--;
 	text_escape(&words, text, len > 0 ? (size_t)len : 0, false);
@@ -158,15 +166,11 @@ int background_wait(struct background *start, pid_t *ret_pid, struct err **err)
 		return -1;
 	start->loop = loop;
 	start->err = err;
-	if (!loop_on_exit(loop, start->pid, on_ended, start))
-		start->over = true;
 	loop_after(loop, 0, poll_journal, start);
 	if (loop_run(loop, err) < 0 || start->result < 0)
 		return -1;
-	if (!start->took_over)
-		return explain_exit(start, err);
-	*ret_pid = start->pid;
-	return 0;
+	*ret_pid = start->took_over ? start->pid : 0;
+	return start->took_over ? 0 : explain_exit(start, err);
 }
 
 void background_freep(struct background **background)

@@ -17,7 +17,8 @@ int background_start(struct journal *journal, const char *run, struct background
 		     struct err **err);
 
 /* Waits until the driver has taken the run over: after a crash of another machine that may take as
- * long as a lease is valid. An error gives the reason in the driver's own last words. */
+ * long as a lease is valid. `*ret_pid` is 0 if the run had ended by then. An error gives the reason
+ * in the driver's own last words. */
 int background_wait(struct background *background, pid_t *ret_pid, struct err **err);
 
 /* Frees the handle; the driver goes on. */

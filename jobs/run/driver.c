@@ -29,7 +29,7 @@ static int apply_watch(struct driver *driver, const struct effect *effect, struc
 	if (!watch_is(driver, effect->phase, effect->attempt) &&
 	    watch_open(driver, effect->phase, effect->attempt, effect->job, err) < 0)
 		return -1;
-	driver_wake_in(driver, TICK_MS);
+	driver_wake_in(driver, watch_pause_ms(driver));
 	return watch_turn(driver, err);
 }
 

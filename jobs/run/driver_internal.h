@@ -20,7 +20,8 @@
 #include "jobs/run/driver.h"
 #include "jobs/run/plan/preflight.h"
 
-#define TICK_MS                    100   /* interval of looks at a running attempt */
+#define TICK_MS                    100   /* shortest interval of looks at a running attempt */
+#define TICK_QUIET_MS              1000  /* the longest */
 #define MARKS_MS                   1000  /* interval of looks at its checkpoints */
 #define MARKS_REMOTE_MS            15000 /* the same if each look is a request to a service */
 #define POLL_MS                    500   /* interval of looks at the journal for requests */
@@ -269,6 +270,10 @@ bool watch_is(const struct driver *driver, enum phase phase, int64_t attempt);
 int watch_read_log(struct driver *driver, bool *ret_more, struct err **err);
 const struct graph_tally *watch_tally(const struct driver *driver);
 void watch_close(struct driver *driver);
+/* watch.c: how long until the next look at the watched attempt: a hundredth of the time for which
+ * nothing was heard of it, within TICK_MS and TICK_QUIET_MS. A job that runs for hours costs its
+ * driver next to nothing, and each event is seen at most one percent late. */
+int64_t watch_pause_ms(const struct driver *driver);
 /* watch_turn.c: looks at the watched attempt once, and records news. */
 int watch_turn(struct driver *driver, struct err **err);
 /* True if the engine has said that the watched attempt ended, and a look at its end has failed. */

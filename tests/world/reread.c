@@ -1,7 +1,8 @@
 /*
- * The same text gives the same JSON: json_loadb(), which the boxes call ten times a second for each
- * report that has not changed, copies what it has parsed before. What a schedule spends most of its
- * time on is parsing, otherwise. The first reading of a text, and one that fails, is Jansson's own.
+ * The same text gives the same JSON: json_loadb(), which the boxes call up to ten times a second
+ * for each report that has not changed, copies what it has parsed before. What a schedule spends
+ * most of its time on is parsing, otherwise. The first reading of a text, and one that fails, is
+ * Jansson's own.
  */
 #include <jansson.h>
 #include <stdlib.h>

@@ -152,8 +152,8 @@ static void draw(struct schedule *schedule)
 	s->far_workspace = s->cloud || (s->state == STATE_BUCKET) || chance_one_in(6);
 	s->neighbour = chance_one_in(6);
 	s->two_hosts = s->state >= STATE_SHARE && chance_one_in(2);
-	/* Times are short, in relation to each other as in real jobs: a driver asks ten times a
-	 * second whatever happens, and what nothing happens in costs the most. */
+	/* Times are short, in relation to each other as in real jobs: a driver asks up to ten times
+	 * a second, and what nothing happens in costs the most. */
 	s->steps = 10 + chance_below(25);
 	s->step_ns = chance_one_in(5) ? (500 + chance_below(2500)) * WORLD_MS
 				      : (20 + chance_below(200)) * WORLD_MS;

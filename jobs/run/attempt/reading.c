@@ -161,6 +161,8 @@ static int read_chunk(struct attempt_watch *watch, struct node_log *log, struct 
 	if (engine->ops->logs(engine, watch->job, watch->prefix, log->node, &offset, CHUNK, &chunk,
 			      err) < 0)
 		return -1;
+	if (chunk.len > 0)
+		watch->heard_at = clock_mono_now();
 	while (at < chunk.len && !turn->over) {
 		size_t len = chunk.len - at < SLICE ? chunk.len - at : SLICE;
 

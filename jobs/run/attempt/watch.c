@@ -48,6 +48,21 @@ void watch_close(struct driver *driver)
 	driver->watch = NULL;
 }
 
+int64_t watch_pause_ms(const struct driver *driver)
+{
+	const struct attempt_watch *watch = driver->watch;
+	int64_t news_ms = driver->seq_at.ms, pause_ms;
+
+	if (watch->heard_at.ms > news_ms)
+		news_ms = watch->heard_at.ms;
+	if (watch->woken_at.ms > news_ms)
+		news_ms = watch->woken_at.ms;
+	pause_ms = (clock_mono_now().ms - news_ms) / 100;
+	if (pause_ms > TICK_QUIET_MS)
+		return TICK_QUIET_MS;
+	return pause_ms < TICK_MS ? TICK_MS : pause_ms;
+}
+
 /* Python buffers what it prints into a pipe, unless it is told not to, as most kinds do. */
 static bool is_buffered(const struct driver *driver, enum phase phase)
 {

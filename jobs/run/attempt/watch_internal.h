@@ -60,6 +60,7 @@ struct attempt_watch {
 	struct first_cause *cause;
 	struct toolkit_monitor *monitor;      /* NULL: the attempt has agents */
 	struct mono read_at;                  /* when the lines at hand were read */
+	struct mono heard_at;                 /* when a log last had more; ms 0: never */
 	struct watch *wake;                   /* on a process of the job, until it ends */
 	struct mono woken_at;                 /* one has ended; ms 0: none yet */
 	bool graphs_changed, numbers_changed; /* since they were last recorded */

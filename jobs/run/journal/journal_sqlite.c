@@ -113,22 +113,23 @@ static int sqlite_rows(void *opened, const char *run, int64_t from, journal_row_
 		       struct err **err)
 {
 	struct sqlite_store *store = opened;
-	int64_t seq = from - 1, before, end;
+	int64_t seq = from - 1, end = 0, before;
 	enum rows answer;
 
 	if (journal_sqlite_heal(store, err) < 0)
 		return -1;
-	/* Events that were written while the rows were read are read, too. */
+	/* Events that were written while the rows were read are read, too: only what the mark knew
+	 * of before can be missing. */
 	do {
-		before = seq;
+		before = end;
 		answer = read_rows(store, run, &seq, fn, arg, err);
 		if (answer != ROWS_ON || (store->is_copy && from > 1))
 			break;
+		if (before > seq)
+			return ends_salvaged(store, run, seq)
+				       ? 0
+				       : fail_cut(store, run, seq, before, err);
 		end = end_mark_read(store->dir, run);
-		if (end > seq && seq == before && ends_salvaged(store, run, seq))
-			break;
-		if (end > seq && seq == before)
-			return fail_cut(store, run, seq, end, err);
 	} while (end > seq);
 	if (answer == ROWS_DAMAGED)
 		damage_of_event(err, store->path, run, seq);
