@@ -136,11 +136,8 @@ int driver_stop_job(struct driver *driver, enum phase phase, int64_t attempt, co
 {
 	AUTO(auto_free) char *prefix = order_attempt_prefix(driver->run, phase, attempt);
 
-	if (driver->engine->ops->stop(driver->engine, job, prefix,
-				      js_int(driver->plan, "grace_ms", 60000), err) < 0)
-		return -1;
-	driver->job_seen_at = clock_mono_now(); /* an accepted stop is an answer, too */
-	return 0;
+	return driver->engine->ops->stop(driver->engine, job, prefix,
+					 js_int(driver->plan, "grace_ms", 60000), err);
 }
 
 void driver_record_left(struct driver *driver, const char *reason)

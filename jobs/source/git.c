@@ -111,8 +111,10 @@ static int read_repo(struct repo *repo, const char *root, struct err **err)
 
 static int not_owned(const char *root, struct err **err)
 {
-	AUTO(auto_free) char *git = git_nearest(root);
+	AUTO(auto_free) char *git = NULL;
 
+	if (git_nearest(root, &git, err) <= 0)
+		return *err ? -1 : 0; /* it has gone meanwhile */
 	err_set(err, EXIT_REFUSED, "the git repository of '%s' belongs to another user", root);
 	err_hint(err, "if you trust it: git config --global --add safe.directory %.*s",
 		 (int)(strlen(git) - strlen("/.git")), git);
@@ -122,10 +124,10 @@ static int not_owned(const char *root, struct err **err)
 int source_repo_open(const char *root, bool exact, struct repo **ret, struct err **err)
 {
 	AUTO(source_repo_freep) struct repo *repo = NULL;
-	int found;
+	int found = git_nearest(root, NULL, err);
 
-	if (!git_may_be_at(root))
-		return 0;
+	if (found <= 0)
+		return found;
 	if (start_library(err) < 0)
 		return -1;
 	repo = mem_zero(1, sizeof *repo);

@@ -5,12 +5,11 @@
 
 #include <stdbool.h>
 
-/* Returns the nearest .git in `root` (absolute) or above it; NULL if not found. The caller frees
- * it. */
-char *git_nearest(const char *root);
+#include "jobs/base/err.h"
 
-/* True if there is a .git. */
-bool git_may_be_at(const char *root);
+/* Finds the nearest .git in `root` (absolute) or above it. Returns 1 with its path, which the
+ * caller frees (`ret` may be NULL), 0 if there is none, -1 if that cannot be told now. */
+int git_nearest(const char *root, char **ret, struct err **err);
 
 /* True if there is a .git that belongs to another user. */
 bool git_is_of_another(const char *root);

@@ -229,8 +229,11 @@ static int pin_make(const struct source_request *request, const struct pin_ticke
 
 int source_pin(const struct source_request *request, struct source_pin **ret, struct err **err)
 {
-	/* Without a repository, nothing of git is read. */
-	if (!git_may_be_at(request->root))
+	int there = git_nearest(request->root, NULL, err);
+
+	if (there < 0)
+		return -1;
+	if (there == 0) /* nothing of git is read */
 		return pin_make(request, NULL, ret, err);
 	return pin_aside(pin_make, request, ret, err);
 }

@@ -38,7 +38,8 @@ static void reset(void)
 static void on_engine(const struct story *story, const struct engine_word *word)
 {
 	(void)story;
-	if (word->answered)
+	/* That a stop is accepted tells nothing of the job: a driver would stop it for ever. */
+	if (word->answered && word->what != WORD_STOP)
 		silence.engine_ns = now_ns;
 	if (word->there)
 		silence.unseen.who = NULL;

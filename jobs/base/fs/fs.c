@@ -166,6 +166,15 @@ bool fs_exists(const char *path)
 	return look_at(path, &st);
 }
 
+int fs_look(const char *path, struct err **err)
+{
+	if (fs_exists(path))
+		return 1;
+	if (!err_errno_passes(errno) || errno == EACCES)
+		return 0;
+	return fs_error(err, errno, "cannot look for '%s'", path);
+}
+
 bool fs_is_dir(const char *path)
 {
 	struct stat st;

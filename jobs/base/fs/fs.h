@@ -93,6 +93,9 @@ bool fs_is_settled(const struct stat *st, struct utc at);
 bool fs_has_changed(int fd, const struct stat *before);
 
 bool fs_exists(const char *path); /* follows links */
+/* The same where "absent" must be known: 1, 0, or -1 with an error for a look that may succeed
+ * later. */
+int fs_look(const char *path, struct err **err);
 bool fs_is_dir(const char *path);
 int fs_sync_dir(const char *path, struct err **err);
 /* Make files that other programs have written durable: a file, or all files and folders of a tree,

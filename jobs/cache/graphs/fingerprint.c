@@ -62,7 +62,8 @@ int fingerprint_python(const struct program_place *place, const char *const *pac
 		js_put(fingerprint, "found", json_false());
 	} else if (python.version) {
 		js_put_str(fingerprint, "python", python.version);
-		python_packages(&python, add_package, &package_search);
+		if (python_packages(&python, add_package, &package_search, err) < 0)
+			return -1;
 	} else if (add_program(fingerprint, python.program, err) < 0) {
 		return -1;
 	}

@@ -304,7 +304,9 @@ int python_find(const struct program_place *place, struct python *ret, struct er
 	*ret = (struct python){ 0 };
 	ret->program = proc_find_program(place->program, place->cwd, place->path);
 	if (!ret->program)
-		return 0;
+		return errno == ENOENT
+			       ? 0
+			       : fs_error(err, errno, "cannot look for '%s'", place->program);
 	at = mem_copy(ret->program);
 	for (int scripts = 0; at && scripts <= SCRIPTS_MAX; scripts++) {
 		AUTO(auto_free) char *next = NULL;
@@ -361,7 +363,7 @@ static bool split_distribution(const char *file, char name[NAME_MAX + 1],
 	return false;
 }
 
-/* Returns -1 with errno if the folder could not be read to its end. */
+/* Returns -1 with errno if the folder could not be read to its end; one that is absent is empty. */
 static int list_packages(const char *folder, python_package_fn fn, void *arg)
 {
 	DIR *dir = opendir(folder);
@@ -370,7 +372,7 @@ static int list_packages(const char *folder, python_package_fn fn, void *arg)
 	int failed;
 
 	if (!dir)
-		return -1;
+		return errno == ENOENT || errno == ENOTDIR || errno == EACCES ? 0 : -1;
 	while ((errno = 0, entry = readdir(dir)))
 		if (split_distribution(entry->d_name, name, version))
 			fn(arg, name, version);
@@ -380,13 +382,15 @@ static int list_packages(const char *folder, python_package_fn fn, void *arg)
 	return failed ? -1 : 0;
 }
 
-void python_packages(const struct python *python, python_package_fn fn, void *arg)
+int python_packages(const struct python *python, python_package_fn fn, void *arg, struct err **err)
 {
 	for (char **folder = python->folders; folder && *folder; folder++) {
 		int failures = 0;
 
 		/* A package that is named again is the same one. */
-		while (list_packages(*folder, fn, arg) < 0 && err_try_again(&failures))
-			;
+		while (list_packages(*folder, fn, arg) < 0)
+			if (!err_try_again(&failures))
+				return fs_error(err, errno, "cannot read '%s'", *folder);
 	}
+	return 0;
 }

@@ -22,8 +22,9 @@ int python_find(const struct program_place *place, struct python *ret, struct er
 void python_clear(struct python *python); /* for AUTO() */
 
 /* Called for every installed distribution, folder by folder: if two have the same name, the first
- * is the one imported. Names as in "jax-cuda12-plugin": lower case, with dashes. */
+ * is the one imported. Names as in "jax-cuda12-plugin": lower case, with dashes. Returns -1 if a
+ * folder cannot be read to its end now: what is installed is then not known. */
 typedef void (*python_package_fn)(void *arg, const char *name, const char *version);
-void python_packages(const struct python *python, python_package_fn fn, void *arg);
+int python_packages(const struct python *python, python_package_fn fn, void *arg, struct err **err);
 
 #endif
