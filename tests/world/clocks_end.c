@@ -5,6 +5,8 @@
  * Counted is the time from the end of the last command of an attempt on in which its agents and
  * their helpers could act. What one of them was refused meanwhile may be tried again for as long;
  * a checkpoint of which nobody knows yet that it is complete is brought away and marked first.
+ *
+ * A run that journals without end does not end either.
  */
 #include <string.h>
 #include <sys/wait.h>
@@ -19,7 +21,8 @@
 #include "tests/world/rules.h"
 #include "tests/world/truth.h"
 
-#define ENDS_MAX 256
+#define ENDS_MAX    256
+#define EVENTS_MOST 20000 /* the longest run of a schedule has 2,000 */
 
 static struct end {
 	const struct truth_command *command;
@@ -188,8 +191,15 @@ static void on_refusal(const struct refusal *refusal)
 			ends[i].counted_ns = 0;
 }
 
+static void on_event(const struct story *story, int64_t index)
+{
+	if (index == EVENTS_MOST)
+		rule_breaks("C14", "run %s has %d events, and no end", story->run, EVENTS_MOST);
+}
+
 const struct clock_rule clock_end = {
 	.reset = reset,
+	.on_event = on_event,
 	.on_second = on_second,
 	.on_refusal = on_refusal,
 };
