@@ -13,6 +13,7 @@
 #include "jobs/base/hash.h"
 #include "jobs/base/mem.h"
 #include "jobs/base/text/js.h"
+#include "jobs/checkpoint/checkpoint.h"
 #include "jobs/node/checkpoints/cache_push.h"
 #include "jobs/node/checkpoints/checkpointer.h"
 #include "jobs/node/checkpoints/fetch.h"
@@ -299,6 +300,7 @@ static int keep_parts(const char *run, struct err **err)
 	if (begin(run, &config, &claim, err) < 0)
 		return -1;
 	config.nodes = 2;
+	config.order->shared_checkpoints = false; /* a folder of its own for each node */
 	for (int node = 1; node >= 0; node--) {
 		AUTO(claim_release) struct claim own = { 0 };
 		AUTO(store_freep) struct store *store = NULL;
@@ -328,6 +330,28 @@ static int check_kept(const char *run, struct err **err)
 	root = config.order->checkpoint.root + strlen(BUCKET "/");
 	key = mem_format("%s/marks/step-90.stoker.json", root);
 	return expect(key, NULL, err);
+}
+
+/* The mark names the parts of both. */
+static int check_parts(const char *run, struct err **err)
+{
+	AUTO(agent_config_release) struct agent_config config = { 0 };
+	AUTO(checkpoint_mark_release) struct ckpt_mark mark = { 0 };
+	AUTO(store_freep) struct store *store = NULL;
+	AUTO(auto_free) char *why = NULL;
+	struct ckpt_root root = { .path = "", .attempt = 1 };
+
+	if (load(run, &config, err) < 0 ||
+	    store_open(config.order->checkpoint.root, &store, err) < 0)
+		return -1;
+	root.nonce = config.nonce;
+	root.store = store;
+	if (checkpoint_mark_read(&root, "step-90", &mark, err) < 0 ||
+	    checkpoint_mark_holds(&mark, &why, err) < 0)
+		return -1;
+	if (why || json_array_size(mark.files) != 2)
+		return refuse(err, why ? why : "the mark does not name both parts");
+	return 0;
 }
 
 /* ---- outputs ---- */
@@ -441,7 +465,7 @@ static const struct strike_action actions[] = {
 	  .scenario = "bucket",
 	  .before = put_parts,
 	  .act = keep_parts,
-	  .check = check_kept },
+	  .check = check_parts },
 	{ .name = "bring outputs",
 	  .scenario = "bucket",
 	  .before = put_made,
