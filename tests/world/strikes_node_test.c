@@ -231,6 +231,7 @@ static int begin(const char *run, struct agent_config *config, struct claim *cla
 	if (strikes_node_load(run, config, err) < 0 ||
 	    store_open(config->workspace, &store, err) < 0)
 		return -1;
+	MESSAGE_SET_JSON(&config->order->checkpoint, keep, json_integer(1));
 	return strikes_node_claim(config, claim, store, err);
 }
 
@@ -262,6 +263,16 @@ static int keep_saved(const char *run, struct err **err)
 	return keep(&config, &claim, err);
 }
 
+/* A surplus that could not be removed goes with the next checkpoint. */
+static int keep_next(const char *run, struct err **err)
+{
+	if (fs_mkdirs(SAVED "/step-91", err) < 0 ||
+	    fs_write_atomic(SAVED "/step-91/state.bin", "state", 5, 0600, err) < 0 ||
+	    fs_write_atomic(SAVED "/step-91/meta.json", "{\"state_bytes\":5}", 17, 0600, err) < 0)
+		return -1;
+	return keep_saved(run, err);
+}
+
 /* Two nodes with a part each. The other one has ended when node 0, which marks, looks. */
 static int keep_parts(const char *run, struct err **err)
 {
@@ -290,17 +301,33 @@ static int keep_parts(const char *run, struct err **err)
 	return 0;
 }
 
+static int count_mark(void *arg, const struct store_object *object, struct err **err)
+{
+	int *count = arg;
+
+	(void)err;
+	*count += strstr(object->key, MARK_SUFFIX) != NULL;
+	return 0;
+}
+
 static int check_kept(const char *run, struct err **err)
 {
 	AUTO(agent_config_release) struct agent_config config = { 0 };
-	AUTO(auto_free) char *key = NULL;
-	const char *root;
+	AUTO(store_freep) struct store *store = NULL;
+	struct store_object object;
+	int count = 0, there;
 
-	if (strikes_node_load(run, &config, err) < 0)
+	if (strikes_node_load(run, &config, err) < 0 ||
+	    store_open(config.order->checkpoint.root, &store, err) < 0 ||
+	    store_list(store, "marks/", count_mark, &count, err) < 0)
 		return -1;
-	root = config.order->checkpoint.root + strlen(STRIKES_NODE_BUCKET "/");
-	key = mem_format("%s/marks/step-90.stoker.json", root);
-	return strikes_node_expect(key, NULL, err);
+	there = store_stat(store, "marks/step-91" MARK_SUFFIX, &object, err);
+	if (there < 0)
+		return -1;
+	if (!there || count != 1)
+		return strikes_node_refuse(err, there ? "what is not kept is there"
+						      : "it is not marked");
+	return 0;
 }
 
 /* The mark names the parts of both. */
@@ -516,6 +543,7 @@ static const struct strike_action actions[] = {
 	  .scenario = "bucket",
 	  .before = put_saved,
 	  .act = keep_saved,
+	  .again = keep_next,
 	  .check = check_kept },
 	{ .name = "keep parts",
 	  .scenario = "bucket",
