@@ -149,9 +149,9 @@ static void use_jax(struct agent_config *config)
 static void put_cache(struct schedule *places)
 {
 	strikes_run_to_end(places);
-	workspace_put("jax/jit_a-" HEX "-cache", "of an earlier run");
+	workspace_put("jax/jit_c-" HEX "-cache", "of an earlier run");
 	world_play_until(now_ns + WORLD_S);
-	workspace_put("jax/jit_c-" HEX "-cache", "of a later run");
+	workspace_put("jax/jit_a-" HEX "-cache", "of a later run");
 	workspace_put("jax/stoker/claims/x", "{}");
 }
 
@@ -174,8 +174,8 @@ static int check_fetched(const char *run, struct err **err)
 
 	if (strikes_node_load(run, &config, err) < 0)
 		return -1;
-	earlier = fs_join(config.dir, "cache/jit_a-" HEX "-cache");
-	later = fs_join(config.dir, "cache/jit_c-" HEX "-cache");
+	earlier = fs_join(config.dir, "cache/jit_c-" HEX "-cache");
+	later = fs_join(config.dir, "cache/jit_a-" HEX "-cache");
 	return fs_exists(earlier) && fs_exists(later)
 		       ? 0
 		       : strikes_node_refuse(err, "a graph is not there");
