@@ -1,7 +1,7 @@
 /*
- * Shared by the strikes on a node (strikes_node_test.c): the order of the run before, its
- * workspace, and a helper of the agent that is given orders and says news. Functions return -1 with
- * an error, and may be struck.
+ * Shared by the strikes on a node (strikes_node_test.c, strikes_node_end.c): the order of the run
+ * before, its workspace, and a helper of the agent that is given orders and says news. Functions
+ * return -1 with an error, and may be struck.
  */
 #ifndef STK_TESTS_WORLD_STRIKES_NODE_H
 #define STK_TESTS_WORLD_STRIKES_NODE_H
@@ -12,6 +12,7 @@
 #include "jobs/node/claim.h"
 #include "jobs/node/setup/agent_config.h"
 #include "jobs/store/store.h"
+#include "tests/world/play.h"
 
 #define STRIKES_NODE_BUCKET   "s3://bucket/work"
 #define STRIKES_NODE_TEXT_MAX ((size_t)1 << 20) /* the most that lies there */
@@ -33,5 +34,13 @@ int strikes_node_obey(int (*work)(const struct agent_config *config, const struc
 		      const char *given, int *ret_news, struct err **err);
 /* The last line of this kind that a helper has said, NULL: there is none. Closes the pipe. */
 json_t *strikes_node_said(int news_fd, const char *kind);
+
+/* Actions of strikes_node_end.c: each is prepared, struck, and looked at afterwards. */
+void strikes_node_put_made(struct schedule *places);
+int strikes_node_bring_made(const char *run, struct err **err);
+int strikes_node_check_brought(const char *run, struct err **err);
+void strikes_node_put_report(struct schedule *places);
+int strikes_node_upload(const char *run, struct err **err);
+int strikes_node_check_uploaded(const char *run, struct err **err);
 
 #endif

@@ -1,16 +1,11 @@
 /* Work of the agent and its helpers on a node of a far workspace, with each of their calls failing
  * in turn: see strikes.h. The order is that of a run that has ended, as if its service had started
  * the job again. */
-#include <errno.h>
-#include <fcntl.h>
-#include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "jobs/base/fs/fs.h"
-#include "jobs/base/hash.h"
 #include "jobs/base/mem.h"
 #include "jobs/base/text/js.h"
 #include "jobs/checkpoint/checkpoint.h"
@@ -23,20 +18,14 @@
 #include "jobs/node/node_flag.h"
 #include "jobs/node/setup/agent_config.h"
 #include "jobs/node/setup/prepare.h"
-#include "jobs/node/upload/outputs.h"
-#include "jobs/node/upload/uploader.h"
 #include "jobs/store/store.h"
 #include "tests/world/kernel_internal.h"
-#include "tests/world/operators.h"
 #include "tests/world/play.h"
-#include "tests/world/programs.h"
-#include "tests/world/sqlite.h"
 #include "tests/world/strikes.h"
 #include "tests/world/strikes_node.h"
 #include "tests/world/tree.h"
 #include "tests/world/workspace.h"
 
-#define MADE  "/srv/user/made"
 #define SAVED "/srv/user/saved"
 #define PARTS "/srv/user/parts-"
 #define CACHE STRIKES_NODE_BUCKET "/jax"
@@ -207,6 +196,39 @@ static int check_pushed(const char *run, struct err **err)
 	return strikes_node_expect("jax/jit_b-" HEX "-cache", NULL, err);
 }
 
+static void put_fetched(struct schedule *places)
+{
+	put_cache(places);
+	strikes_do(set_up);
+	strikes_do(fetch_cache);
+}
+
+static int discard_fetched(const char *run, struct err **err)
+{
+	AUTO(agent_config_release) struct agent_config config = { 0 };
+
+	if (strikes_node_load(run, &config, err) < 0)
+		return -1;
+	use_jax(&config);
+	fetch_discard(&config);
+	return 0;
+}
+
+static int check_discarded(const char *run, struct err **err)
+{
+	AUTO(agent_config_release) struct agent_config config = { 0 };
+	AUTO(auto_free) char *resume = NULL;
+	AUTO(auto_free) char *cache = NULL;
+
+	if (strikes_node_load(run, &config, err) < 0)
+		return -1;
+	resume = fs_join(config.dir, "resume");
+	cache = fs_join(config.dir, "cache");
+	if (fs_exists(resume) || fs_exists(cache))
+		return strikes_node_refuse(err, "what was fetched is still there");
+	return 0;
+}
+
 /* ---- checkpoints ---- */
 
 static void put_saved(struct schedule *places)
@@ -330,6 +352,42 @@ static int check_kept(const char *run, struct err **err)
 	return 0;
 }
 
+/* Parts that do not agree on a file, after a checkpoint of that name that was whole. */
+static void put_conflict(struct schedule *places)
+{
+	put_parts(places);
+	strikes_do(keep_parts);
+	tree_put(places->hosts[0], PARTS "0/step-90/common.bin", "one", 3, 0600);
+	tree_put(places->hosts[0], PARTS "1/step-90/common.bin", "another", 7, 0600);
+}
+
+static int refuse_parts(const char *run, struct err **err)
+{
+	AUTO(err_freep) struct err *why = NULL;
+
+	if (keep_parts(run, &why) == 0)
+		return strikes_node_refuse(err, "it is said to be kept");
+	if (strstr(why->message, "'common.bin'"))
+		return 0;
+	*err = TAKE(why);
+	return -1;
+}
+
+/* The mark of the one before is gone. */
+static int check_refused(const char *run, struct err **err)
+{
+	AUTO(agent_config_release) struct agent_config config = { 0 };
+	AUTO(store_freep) struct store *store = NULL;
+	struct store_object object;
+	int there;
+
+	if (strikes_node_load(run, &config, err) < 0 ||
+	    store_open(config.order->checkpoint.root, &store, err) < 0)
+		return -1;
+	there = store_stat(store, "marks/step-90" MARK_SUFFIX, &object, err);
+	return there > 0 ? strikes_node_refuse(err, "it is marked") : there;
+}
+
 /* The mark names the parts of both. */
 static int check_parts(const char *run, struct err **err)
 {
@@ -350,148 +408,6 @@ static int check_parts(const char *run, struct err **err)
 	if (why || json_array_size(mark.files) != 2)
 		return strikes_node_refuse(err, why ? why : "the mark does not name both parts");
 	return 0;
-}
-
-/* ---- outputs ---- */
-
-static void put_made(struct schedule *places)
-{
-	strikes_run_to_end(places);
-	tree_put(places->hosts[0], MADE "/model.bin", "weights", 7, 0600);
-	tree_put(places->hosts[0], MADE "/deep/er/log.txt", "text", 4, 0600);
-	tree_put(places->hosts[0], MADE "/line\nbreak 100%", "odd", 3, 0600);
-	tree_put(places->hosts[0], MADE "/latin-\xe9", "odder", 5, 0600);
-}
-
-static int bring_made(const char *run, struct err **err)
-{
-	AUTO(agent_config_release) struct agent_config config = { 0 };
-	json_auto_t *done = NULL;
-	int news[2];
-
-	if (strikes_node_load(run, &config, err) < 0)
-		return -1;
-	config.outputs = "made/";
-	free(config.output);
-	config.output = mem_copy(MADE);
-	if (pipe2(news, 0) < 0)
-		return err_system(err, EXIT_REFUSED, errno, "cannot make a pipe");
-	(void)!outputs_work(&config, news[1]);
-	close(news[1]);
-	done = strikes_node_said(news[0], "done");
-	if (!done)
-		return strikes_node_refuse(err, "it said nothing");
-	if (js_str(done, "why"))
-		return strikes_node_refuse(err, js_str(done, "why"));
-	if (js_int(done, "left", 0) > 0)
-		return strikes_node_refuse(err, "something is left, with its name");
-	if (js_int(done, "files", 0) != 4 || js_int(done, "renamed", 0) != 2)
-		return err_set(err, EXIT_DEFECT, "some of it is neither there nor left");
-	return 0;
-}
-
-static int check_brought(const char *run, struct err **err)
-{
-	static const char *const made[][2] = {
-		{ "model.bin", "weights" },
-		{ "deep/er/log.txt", "text" },
-		{ "line%0Abreak 100%25", "odd" },
-		{ "latin-%E9", "odder" },
-	};
-
-	(void)run;
-	for (size_t i = 0; i < STK_LENGTH(made); i++) {
-		AUTO(auto_free) char *key = mem_format("made/node-0.restart-1/%s", made[i][0]);
-
-		if (strikes_node_expect(key, made[i][1], err) < 0)
-			return -1;
-	}
-	return 0;
-}
-
-/* ---- the log and the report ---- */
-
-#define LINE "the last line of this start\n"
-
-/* What lies there of the report is torn; it is no other job's. */
-static void put_torn_report(struct schedule *places)
-{
-	AUTO(auto_free)
-	char *key = mem_format("runs/%s/train-1/node-0/" REPORT_FILE, places->run);
-
-	strikes_run_to_end(places);
-	workspace_put(key, "{\"v\":1,");
-}
-
-/* Of a job that never had the claim. */
-static char *report_text(const struct agent_config *config)
-{
-	return mem_format("{\"v\":1,\"run\":\"%s\",\"phase\":\"train\",\"attempt\":1,\"node\":0,"
-			  "\"job\":\"%s\",\"nonce\":\"%s\",\"token\":\"%s\",\"state\":\"failed\","
-			  "\"exit\":1}",
-			  config->run, config->job, config->nonce, config->token);
-}
-
-static int note_last(void *arg, const struct store_object *object, struct err **err)
-{
-	char **last = arg;
-
-	(void)err;
-	free(*last);
-	*last = mem_copy(object->key);
-	return 0;
-}
-
-/* Both are in the workspace. */
-static int check_uploaded(const char *run, struct err **err)
-{
-	AUTO(agent_config_release) struct agent_config config = { 0 };
-	AUTO(sb_release) struct sb text = SB_INIT_MAX(STRIKES_NODE_TEXT_MAX);
-	AUTO(store_freep) struct store *store = NULL;
-	AUTO(auto_free) char *report = NULL;
-	AUTO(auto_free) char *report_key = NULL;
-	AUTO(auto_free) char *pieces = NULL;
-	AUTO(auto_free) char *last = NULL;
-
-	if (strikes_node_load(run, &config, err) < 0 ||
-	    store_open(config.workspace, &store, err) < 0)
-		return -1;
-	report = report_text(&config);
-	report_key = agent_config_node_key(&config, REPORT_FILE);
-	pieces = agent_config_node_key(&config, LOG_FILE "/");
-	if (strikes_node_expect(report_key, report, err) < 0 ||
-	    store_list(store, pieces, note_last, &last, err) < 0 ||
-	    (last && store_get(store, last, STRIKES_NODE_TEXT_MAX, &text, NULL, err) < 0))
-		return -1;
-	return strstr(text.text, LINE) ? 0 : err_set(err, EXIT_DEFECT, "the log's end is missing");
-}
-
-/* As after the command's end. */
-static int upload_end(const char *run, struct err **err)
-{
-	static const char order[] = "{\"order\":\"last\"}\n";
-	AUTO(agent_config_release) struct agent_config config = { 0 };
-	AUTO(claim_release) struct claim claim = { 0 };
-	AUTO(auto_free) char *report = NULL;
-	AUTO(auto_free) char *report_path = NULL;
-	AUTO(auto_free) char *log_path = NULL;
-	int news, done;
-
-	if (strikes_node_load(run, &config, err) < 0)
-		return -1;
-	claim_init(&claim, &config);
-	report = report_text(&config);
-	report_path = fs_join(config.dir, REPORT_FILE);
-	log_path = fs_join(config.dir, LOG_FILE);
-	if (fs_write_atomic(report_path, report, strlen(report), 0600, err) < 0 ||
-	    fs_write_atomic(log_path, LINE, strlen(LINE), 0600, err) < 0)
-		return -1;
-	done = strikes_node_obey(uploader_work, &config, &claim, order, &news, err);
-	if (news >= 0)
-		close(news);
-	if (done > 0)
-		return strikes_node_refuse(err, "it has not uploaded all");
-	return done < 0 ? -1 : check_uploaded(run, err); /* it says that all is there */
 }
 
 /* ---- the check-up ---- */
@@ -539,6 +455,11 @@ static const struct strike_action actions[] = {
 	  .before = put_cache,
 	  .act = push_cache,
 	  .check = check_pushed },
+	{ .name = "discard what was fetched",
+	  .scenario = "bucket",
+	  .before = put_fetched,
+	  .act = discard_fetched,
+	  .check = check_discarded },
 	{ .name = "keep checkpoints",
 	  .scenario = "bucket",
 	  .before = put_saved,
@@ -550,16 +471,21 @@ static const struct strike_action actions[] = {
 	  .before = put_parts,
 	  .act = keep_parts,
 	  .check = check_parts },
+	{ .name = "refuse parts",
+	  .scenario = "bucket",
+	  .before = put_conflict,
+	  .act = refuse_parts,
+	  .check = check_refused },
 	{ .name = "bring outputs",
 	  .scenario = "bucket",
-	  .before = put_made,
-	  .act = bring_made,
-	  .check = check_brought },
+	  .before = strikes_node_put_made,
+	  .act = strikes_node_bring_made,
+	  .check = strikes_node_check_brought },
 	{ .name = "upload the end",
 	  .scenario = "bucket",
-	  .before = put_torn_report,
-	  .act = upload_end,
-	  .check = check_uploaded },
+	  .before = strikes_node_put_report,
+	  .act = strikes_node_upload,
+	  .check = strikes_node_check_uploaded },
 	{ .name = "show the claim",
 	  .scenario = "bucket",
 	  .before = take_claim_away,
