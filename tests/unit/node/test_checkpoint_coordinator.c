@@ -508,6 +508,26 @@ static void a_part_that_is_cut_off_is_not_taken_for_nothing(void **state)
 	assert_has(why, "on node 1 'state.json'");
 }
 
+/* A file, too, has its step in its name, before its ending. */
+static void a_file_that_is_cut_off_on_one_node_is_told_with_its_step(void **state)
+{
+	struct place *place = *state;
+	json_auto_t *body = NULL;
+	const json_t *row;
+	struct gang gang;
+
+	gang_run(&gang, place,
+		 order_apart(place, 2,
+			     "[ $k = 0 ] || { printf x > $c/step-10.safetensors; exit; }; "
+			     "printf '\\002\\0\\0\\0\\0\\0\\0\\0{}' > $c/step-10.safetensors"));
+	body = report(place);
+	row = json_array_get(js_path(body, "checkpoint.passed"), 0);
+	assert_string_equal(js_str(row, "name"), "step-10.safetensors");
+	assert_has(js_str(row, "why"), "on node 1");
+	assert_has(js_str(row, "hint"), "each node must save its whole part");
+	assert_int_equal(js_int(row, "step", -1), 10);
+}
+
 static void what_is_kept_no_more_goes_on_all_nodes(void **state)
 {
 	struct place *place = *state;
@@ -545,6 +565,7 @@ int main(void)
 		TEST(a_shard_that_changes_later_is_marked_anew),
 		TEST(a_kind_is_judged_by_the_files_of_all),
 		TEST(a_part_that_is_cut_off_is_not_taken_for_nothing),
+		TEST(a_file_that_is_cut_off_on_one_node_is_told_with_its_step),
 		TEST(what_is_kept_no_more_goes_on_all_nodes),
 	};
 
