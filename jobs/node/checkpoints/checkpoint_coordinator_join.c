@@ -374,12 +374,12 @@ bool checkpoint_coordinator_waiting(struct checkpoint_coordinator *coordinator)
 	int64_t most = coordinator->config->look_ms;
 
 	see_whether_we_slept(coordinator, now);
-	/* A service that is away usually comes back. */
-	if (coordinator->away)
-		return now.ms - coordinator->last_at.ms < AWAY_MS;
 	if (now.ms - coordinator->last_at.ms < LEAVING_MS && LEAVING_PAUSE_MS < most)
 		most = LEAVING_PAUSE_MS;
 	coordinator->pause_ms = 2 * coordinator->pause_ms < most ? 2 * coordinator->pause_ms : most;
+	/* A service that is away usually comes back. */
+	if (coordinator->away)
+		return now.ms - coordinator->last_at.ms < AWAY_MS;
 	/* A node without a part may be about to save one, whatever it said; only its
 	 * "last" ends the wait. */
 	for (int i = 1; i < coordinator->config->nodes && coordinator->joint_count > 0; i++)

@@ -43,7 +43,7 @@ struct rounds {
 	bool told[UPLOADER_NEWS];
 	char **heard;          /* node 0: progress of each node, as the agent was told */
 	struct timespec paced; /* time of the PACE_FILE that was uploaded last */
-	int log_fd;            /* -1: no log to upload */
+	int log_fd;            /* -1: not open yet */
 	bool listed;           /* pieces of earlier uploaders are known */
 	uint64_t base;         /* offset where this log begins, behind those of earlier starts */
 	struct sb head;        /* bytes of the piece before `base` */
@@ -55,16 +55,19 @@ struct rounds {
 
 /* ---- the log ---- */
 
-/* The agent writes the log; the uploader of a workspace that is a directory has none to upload. */
-static int open_log(const struct agent_config *config)
+/* The agent writes the log. Returns false with errno if it cannot be opened now. */
+static bool open_log(struct rounds *rounds)
 {
-	AUTO(auto_free) char *path = fs_join(config->dir, LOG_FILE);
+	AUTO(auto_free) char *path = fs_join(rounds->config->dir, LOG_FILE);
 
-	return config->object_workspace ? open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW) : -1;
+	if (rounds->log_fd < 0)
+		rounds->log_fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	return rounds->log_fd >= 0;
 }
 
-/* Reads the bytes from `piece` on, as many as a piece may have. Returns their number. */
-static size_t read_piece(const struct rounds *rounds, char *buffer)
+/* Reads the bytes from `piece` on, as many as a piece may have. Returns their number, -1 if they
+ * cannot be read: the log is opened again before the next try. */
+static ssize_t read_piece(struct rounds *rounds, char *buffer)
 {
 	size_t len = rounds->piece < rounds->base ? rounds->head.len : 0;
 
@@ -76,11 +79,16 @@ static size_t read_piece(const struct rounds *rounds, char *buffer)
 
 		if (got < 0 && errno == EINTR)
 			continue;
-		if (got <= 0)
+		if (got < 0) {
+			auto_close(&rounds->log_fd);
+			rounds->log_fd = -1;
+			return -1;
+		}
+		if (got == 0)
 			break;
 		len += (size_t)got;
 	}
-	return len;
+	return (ssize_t)len;
 }
 
 struct last_piece {
@@ -181,18 +189,25 @@ static bool upload_piece(struct rounds *rounds, const char *bytes, size_t len)
 /* Returns true if all that was in the log is uploaded. */
 static bool upload_log(struct rounds *rounds)
 {
-	AUTO(auto_free) char *buffer = rounds->log_fd < 0 ? NULL : mem_alloc(LOG_PIECE_MAX);
-	size_t len;
+	AUTO(auto_free) char *buffer = NULL;
 
 	rounds->more = false;
-	if (buffer && !rounds->listed && !find_piece(rounds))
+	if (!open_log(rounds))
+		return errno == ENOENT;
+	if (!rounds->listed && !find_piece(rounds))
 		return false;
-	for (int i = 0; buffer && (len = read_piece(rounds, buffer)) > rounds->uploaded; i++) {
+	buffer = mem_alloc(LOG_PIECE_MAX);
+	for (int i = 0;; i++) {
+		ssize_t len = read_piece(rounds, buffer);
+
+		if (len < 0)
+			return false;
+		if ((size_t)len <= rounds->uploaded)
+			return true;
 		rounds->more = i == PIECES_MAX;
-		if (rounds->more || !upload_piece(rounds, buffer, len))
+		if (rounds->more || !upload_piece(rounds, buffer, (size_t)len))
 			return false;
 	}
-	return true;
 }
 
 static int64_t log_pause(const struct rounds *rounds)
@@ -462,7 +477,7 @@ int uploader_work(const struct agent_config *config, const struct claim *claim, 
 		.news_fd = news_fd,
 		.agent = getppid(),
 		.orders = { .fd = orders_fd, .text = SB_INIT },
-		.log_fd = open_log(config),
+		.log_fd = -1,
 		.head = SB_INIT_MAX(LOG_PIECE_MAX),
 		.begun = clock_mono_now(),
 	};

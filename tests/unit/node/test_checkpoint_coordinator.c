@@ -6,7 +6,12 @@
 #include "jobs/store/store.h"
 
 #define NODES_MAX 4
-#define GRACE_MS  20000
+/* Longer than a busy machine takes for anything: nothing here waits until it is over. */
+#define GRACE_MS 300000
+/* A node that is silent for 30 of them is taken for dead; one that lives has 15 s, then. */
+#define HEARTBEAT_MS 500
+/* A beat so long that nothing settles, which takes 6, before a node hears of the other's end. */
+#define UNSETTLED_MS 4000
 
 /* `save STEP [WORD]` writes this node's shard; `until_there PATH` waits for a file. */
 #define SHARD                                                                                      \
@@ -31,9 +36,10 @@ static json_t *order_apart(const struct place *place, int nodes, const char *wha
 	js_put(order, "nodes", json_integer(nodes));
 	js_put(order, "look_ms", json_integer(200));
 	js_put(order, "grace_ms", json_integer(GRACE_MS));
+	js_put(order, "heartbeat_ms", json_integer(HEARTBEAT_MS));
 	js_put(order, "checkpoint",
 	       json_pack("{s:s, s:s, s:s, s:s, s:s, s:i}", "kind", "files", "root", root, "sync",
-			 "agent", "keep", "all", "signal", "USR1", "grace_ms", 10000));
+			 "agent", "keep", "all", "signal", "USR1", "grace_ms", GRACE_MS));
 	return order;
 }
 
@@ -209,12 +215,13 @@ static void what_is_saved_when_told_to_stop_is_marked_within_the_grace(void **st
 	struct place *place = *state;
 	AUTO(auto_free) char *ready = place_path(place, "ready-0");
 	AUTO(auto_free) char *beneath = place_path(place, "ready-1");
-	/* Node 1 takes its time to leave: a shell that lives to see its child's end has it for its
-	 * own, and dies of the signal all the same, which is to be cut off. */
+	/* Node 1's child leaves when its shell is gone: a shell that lives to see its child's end
+	 * has it for its own, and dies of the signal all the same, which is to be cut off. */
 	AUTO(auto_free)
 	char *what = mem_format("until_told=\"touch %s/ready-$k; while :; do sleep 0.05; done\"; "
 				"[ $k = 0 ] || { "
-				"sh -c \"trap 'sleep 0.5; exit 0' TERM; $until_told\"; exit; }; "
+				"sh -c \"trap 'while [ -e /proc/\\$PPID ]; do sleep 0.05; done; "
+				"exit 0' TERM; $until_told\"; exit; }; "
 				"trap 'save 10; exit' TERM; eval \"$until_told\"",
 				place->root);
 	struct gang gang;
@@ -237,21 +244,32 @@ static void a_drain_waits_for_the_shards_of_all(void **state)
 {
 	struct place *place = *state;
 	AUTO(auto_free) char *drain = place_path(place, PREFIX DRAIN_FILE);
-	json_auto_t *body = NULL;
+	AUTO(auto_free)
+	char *what = mem_format("trap 'save 10' USR1; touch %s/ready-$k; "
+				"while :; do sleep 0.05; done",
+				place->root);
+	json_auto_t *files = NULL;
 	struct gang gang;
 
-	write_file(drain, "{}", 0600);
-	gang_start(&gang, place,
-		   order_apart(place, 3, "trap 'save 10' USR1; while :; do sleep 0.05; done"));
-	gang_end(&gang);
-	body = report(place);
-	assert_string_equal(js_str(body, "stopped"), "drain");
-	if (js_bool(json_object_get(body, "drain"), "signalled", false)) {
-		json_auto_t *files = files_of(place, "step-10");
+	gang_start(&gang, place, order_apart(place, 3, what));
+	/* A command without its handler yet is stopped, and one that has not begun never does:
+	 * nothing would be saved there. */
+	for (int i = 0; i < 3; i++) {
+		AUTO(auto_free) char *ready = mem_format("%s/ready-%d", place->root, i);
 
-		assert_true(js_bool(json_object_get(body, "drain"), "marked", false));
-		assert_int_equal(json_array_size(files), 3);
+		assert_true(wait_for_file(ready));
 	}
+	write_file(drain, "{}", 0600);
+	gang_end(&gang);
+	for (int i = 0; i < 3; i++) {
+		json_auto_t *body = report_of(place, PREFIX, i);
+
+		assert_string_equal(js_str(body, "stopped"), "drain");
+		assert_true(js_bool(json_object_get(body, "drain"), "signalled", false));
+		assert_int_equal(js_bool(json_object_get(body, "drain"), "marked", false), i == 0);
+	}
+	files = files_of(place, "step-10");
+	assert_int_equal(json_array_size(files), 3);
 }
 
 static void who_dies_between_two_shards_leaves_the_one_before(void **state)
@@ -261,11 +279,12 @@ static void who_dies_between_two_shards_leaves_the_one_before(void **state)
 	AUTO(auto_free) char *why = NULL;
 	json_auto_t *body = NULL;
 	struct gang gang;
+	json_t *order = order_apart(place, 2,
+				    "save 10; marked 10; [ $k = 0 ] || { kill -9 $PPID; exit; }; "
+				    "save 20");
 
-	gang_start(&gang, place,
-		   order_apart(place, 2,
-			       "save 10; marked 10; [ $k = 0 ] || { kill -9 $PPID; exit; }; "
-			       "save 20"));
+	js_put(order, "heartbeat_ms", json_integer(50)); /* the dead one's silence is waited for */
+	gang_start(&gang, place, order);
 	gang_end(&gang);
 	assert_int_equal(gang.ends[1], -SIGKILL);
 	assert_int_equal(gang.ends[0], AGENT_EXIT_FAILED);
@@ -287,7 +306,7 @@ static void who_ended_well_and_left_something_behind_was_not_cut_off(void **stat
 				    "(trap '' TERM; exec sleep 60) & exit 0");
 	struct gang gang;
 
-	js_put(order, "heartbeat_ms", json_integer(1000)); /* nothing settles meanwhile */
+	js_put(order, "heartbeat_ms", json_integer(UNSETTLED_MS));
 	gang_run(&gang, place, order);
 	assert_true(is_marked(place, "step-10"));
 }
@@ -383,7 +402,7 @@ static void run_broken(const struct place *place, int attempt, const char *saves
 	unlink(failed); /* of the attempt before */
 	js_put(order, "attempt", json_integer(attempt));
 	if (!strstr(saves, "marked"))
-		js_put(order, "heartbeat_ms", json_integer(1000)); /* nothing settles meanwhile */
+		js_put(order, "heartbeat_ms", json_integer(UNSETTLED_MS));
 	gang_start(&gang, place, order);
 	gang_end(&gang);
 	assert_int_equal(gang.ends[1], 1);
@@ -489,6 +508,26 @@ static void a_part_that_is_cut_off_is_not_taken_for_nothing(void **state)
 	assert_has(why, "on node 1 'state.json'");
 }
 
+/* A file, too, has its step in its name, before its ending. */
+static void a_file_that_is_cut_off_on_one_node_is_told_with_its_step(void **state)
+{
+	struct place *place = *state;
+	json_auto_t *body = NULL;
+	const json_t *row;
+	struct gang gang;
+
+	gang_run(&gang, place,
+		 order_apart(place, 2,
+			     "[ $k = 0 ] || { printf x > $c/step-10.safetensors; exit; }; "
+			     "printf '\\002\\0\\0\\0\\0\\0\\0\\0{}' > $c/step-10.safetensors"));
+	body = report(place);
+	row = json_array_get(js_path(body, "checkpoint.passed"), 0);
+	assert_string_equal(js_str(row, "name"), "step-10.safetensors");
+	assert_has(js_str(row, "why"), "on node 1");
+	assert_has(js_str(row, "hint"), "each node must save its whole part");
+	assert_int_equal(js_int(row, "step", -1), 10);
+}
+
 static void what_is_kept_no_more_goes_on_all_nodes(void **state)
 {
 	struct place *place = *state;
@@ -526,6 +565,7 @@ int main(void)
 		TEST(a_shard_that_changes_later_is_marked_anew),
 		TEST(a_kind_is_judged_by_the_files_of_all),
 		TEST(a_part_that_is_cut_off_is_not_taken_for_nothing),
+		TEST(a_file_that_is_cut_off_on_one_node_is_told_with_its_step),
 		TEST(what_is_kept_no_more_goes_on_all_nodes),
 	};
 

@@ -246,6 +246,54 @@ static void the_resumed_checkpoint_is_found_and_never_marked_as_new(void **state
 	assert_int_equal(run(place, order), 0);
 }
 
+/* What no attempt would resume from is told while there is time to mend the script: it goes on
+ * until the report says so. */
+static void what_no_attempt_resumes_from_is_told_while_the_command_goes_on(void **state)
+{
+	static const struct {
+		const char *kind, *name, *why, *hint;
+		int64_t step;
+	} rows[] = {
+		{ "files", "final", "the name has no step, by which the newest is found",
+		  "save each checkpoint under its own name with the step in it", -1 },
+		{ "hf", "step-10", "the name does not fit checkpoint.kind 'hf'",
+		  "set checkpoint.kind: auto", -1 },
+		{ "files", "step-10", "the step is not above 40, from which this attempt resumed",
+		  "load STOKER_RESUME_FROM", 10 },
+	};
+	AUTO(auto_free) char *old = place_path(*state, "old/step-40");
+	AUTO(auto_free) char *saved = place_path(*state, "old/step-40/state.bin");
+
+	write_file(saved, "old", 0600);
+	for (size_t i = 0; i < STK_LENGTH(rows); i++) {
+		const struct place *place = *state;
+		AUTO(auto_free)
+		char *script =
+			mem_format("d=$STOKER_CHECKPOINT_DIR/%s; rm -rf $STOKER_CHECKPOINT_DIR/*; "
+				   "mkdir $d; printf hello > $d/state.bin; "
+				   "until grep -q '\"passed\"' %s/" PREFIX "node-0/" REPORT_FILE
+				   "; do sleep 0.02; done",
+				   rows[i].name, place->root);
+		json_t *order = order_with_checkpoints(place, script, NULL);
+		json_auto_t *body = NULL;
+		const json_t *row;
+
+		js_put(order, "attempt", json_integer((json_int_t)i + 1));
+		js_put_str(json_object_get(order, "checkpoint"), "kind", rows[i].kind);
+		if (rows[i].step >= 0) {
+			js_put_str(order, "resume_from", old);
+			js_put(order, "resume_step", json_integer(40));
+		}
+		run(place, order);
+		body = report(place);
+		row = json_array_get(js_path(body, "checkpoint.passed"), 0);
+		assert_string_equal(js_str(row, "name"), rows[i].name);
+		assert_has(js_str(row, "why"), rows[i].why);
+		assert_has(js_str(row, "hint"), rows[i].hint);
+		assert_int_equal(js_int(row, "step", -1), rows[i].step);
+	}
+}
+
 /* The same order as attempt 2, which supersedes. */
 static pid_t start_second(const struct place *place, const char *script)
 {
@@ -364,6 +412,7 @@ int main(void)
 		T(a_drained_command_that_ended_well_is_not_done_without_what_it_saved),
 		T(only_as_many_are_kept_as_asked_for),
 		T(the_resumed_checkpoint_is_found_and_never_marked_as_new),
+		T(what_no_attempt_resumes_from_is_told_while_the_command_goes_on),
 		T(a_superseded_agent_stops_and_its_late_checkpoint_is_refused),
 		T(a_killed_agent_takes_its_checkpointer_along),
 		T(a_checkpointer_that_dies_is_replaced),

@@ -86,6 +86,34 @@ static void a_loop_that_cannot_be_made_is_named(void **state)
 	assert_has(said, "event");
 }
 
+static void an_agent_without_a_pipe_to_its_uploader_says_so_and_runs_nothing(void **state)
+{
+	AUTO(auto_free) char *ran = place_path(*state, "ran");
+	AUTO(auto_free) char *script = mem_format("touch %s", ran);
+	AUTO(auto_free) char *said = NULL;
+
+	assert_int_equal(run_refused(*state, order_for(*state, script), SYS_pipe2, -1, EPERM),
+			 AGENT_EXIT_FAILED);
+	said = output(*state);
+	assert_has(said, "cannot make a pipe");
+	assert_false(fs_exists(ran));
+}
+
+/* What a search for the program comes to is no word on whether it is there. */
+static void a_program_that_cannot_be_looked_for_is_told_with_its_cause(void **state)
+{
+	json_t *order = order_for(*state, "true");
+	json_auto_t *body = NULL;
+	const char *words;
+
+	js_put(order, "command", json_pack("[s]", "/bin/true"));
+	assert_int_equal(run_refused(*state, order, SYS_faccessat2, -1, EIO), AGENT_EXIT_FAILED);
+	body = report(*state);
+	words = js_str(json_object_get(body, "error"), "message");
+	assert_has(words, "cannot look for '/bin/true'");
+	assert_has(words, strerror(EIO));
+}
+
 /* The refusal costs the evidence of how a machine is doing, and nothing else. */
 static void without_the_kernels_log_a_failed_command_is_reported(void **state)
 {
@@ -136,6 +164,8 @@ int main(void)
 		TEST(an_agent_that_cannot_inherit_orphans_says_so_and_runs_nothing),
 		TEST(without_close_range_helpers_work_all_the_same),
 		TEST(a_loop_that_cannot_be_made_is_named),
+		TEST(an_agent_without_a_pipe_to_its_uploader_says_so_and_runs_nothing),
+		TEST(a_program_that_cannot_be_looked_for_is_told_with_its_cause),
 		TEST(without_the_kernels_log_a_failed_command_is_reported),
 		TEST(lines_that_are_no_news_are_passed_over),
 	};

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <sys/resource.h>
 
+#include "jobs/node/command/command_start.h"
 #include "jobs/node/command/command_watch.h"
 #include "jobs/node/health/health_tool.h"
 #include "jobs/node/worker_news.h"
@@ -285,6 +286,28 @@ static void a_check_up_that_cannot_start_is_the_agents_failure(void **state)
 	scene_close(&agent);
 }
 
+/* One descriptor is what reading a file takes. */
+static void a_command_without_a_pipe_for_its_output_is_the_agents_failure(void **state)
+{
+	AUTO(auto_free) char *ran = place_path(*state, "ran");
+	AUTO(auto_free) char *script = mem_format("touch %s", ran);
+	struct agent agent;
+	int before;
+
+	scene_open(&agent, *state, order_for(*state, script), "0", true);
+	before = count_open();
+	leave_descriptors(1);
+	command_start(&agent);
+	leave_descriptors(-1);
+	assert_string_equal(agent.state, REPORT_FAILED);
+	assert_int_equal(agent.exit, AGENT_EXIT_FAILED);
+	assert_has(agent.report.said.error.message, "cannot make a pipe");
+	assert_int_equal(agent.command, 0);
+	assert_int_equal(count_open(), before);
+	assert_false(fs_exists(ran));
+	scene_close(&agent);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, place_make, place_remove)
 
 int main(void)
@@ -296,6 +319,7 @@ int main(void)
 		TEST(a_worker_that_cannot_start_is_a_death_and_tried_again),
 		TEST(workers_that_never_start_are_reported_and_all_nodes_drain),
 		TEST(a_check_up_that_cannot_start_is_the_agents_failure),
+		TEST(a_command_without_a_pipe_for_its_output_is_the_agents_failure),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,6 +2,8 @@
  * have a reason are not, and a drain waits for what it asked for. */
 #include "tests/unit/node/agent_run.h"
 
+#include "jobs/cache/manifest/compile_manifest.h"
+
 /* Of silence between steps, where it is to be exceeded; and where it is not: more than a
  * busy machine keeps a script from its next line. */
 #define LIMIT_MS 1500
@@ -108,6 +110,61 @@ static void a_long_save_is_no_stall(void **state)
 					"printf x > $d/state.npz; sleep 2.5; "
 					"i=0; while [ $i -lt 8 ]; do printf xx >> $d/state.npz; "
 					"i=$((i + 1)); sleep 0.2; done; rm -r $d; steps 51 60");
+}
+
+/* A command that is silent after step 50 and until the test says `go` writes there meanwhile. */
+static json_t *silent_order(const struct place *place, const char *where)
+{
+	AUTO(auto_free) char *cache = place_path(place, "cache");
+	AUTO(auto_free)
+	char *script = mem_format(STEPS "mkdir -p %s/sub %s/%s; steps 1 50; until [ -e %s/go ]; do "
+					"echo x >> %s/%s; sleep 0.02; done; steps 51 60",
+				  cache, cache, LOCK_FOLDER, place->root, cache, where);
+	json_t *order = watched_order(place, script);
+
+	js_put_str(json_object_get(order, "compile"), "cache", cache);
+	return order;
+}
+
+/* When the silence began that the report tells of; 0: it tells of none. */
+static int64_t silent_since(const struct place *place)
+{
+	json_auto_t *body = report_of(place, PREFIX, 0);
+
+	return js_int(json_object_get(body, "silence"), "since", 0);
+}
+
+static void a_cache_that_grows_is_a_sign_of_life(void **state)
+{
+	const struct place *place = *state;
+	AUTO(auto_free) char *go = place_path(place, "go");
+	json_auto_t *body = NULL;
+	int64_t first = 0;
+	pid_t pid;
+
+	order_write(place, within(silent_order(place, "sub/entry"), LONG_MS));
+	pid = start(place, PREFIX, 0, plain_env, NULL);
+	for (int i = 0; i < LOOKS && !(first = silent_since(place)); i++)
+		pause_ms(10);
+	assert_true(first > 0);
+	/* It is over, and another one has begun, without a line. */
+	for (int i = 0; i < LOOKS && silent_since(place) < first + LONG_MS / 2; i++)
+		pause_ms(10);
+	assert_true(silent_since(place) >= first + LONG_MS / 2);
+	write_file(go, "", 0600);
+	assert_int_equal(end_of(pid), 0);
+	body = report(place);
+	assert_state(body, "ended", 0);
+	assert_null(json_object_get(body, "stopped"));
+}
+
+static void locks_in_a_cache_are_no_sign_of_life(void **state)
+{
+	json_auto_t *body = NULL;
+
+	run(*state, silent_order(*state, LOCK_FOLDER "/lock"));
+	body = report(*state);
+	assert_stalled(body, "step");
 }
 
 static void a_progress_bar_is_no_false_alarm(void **state)
@@ -356,6 +413,8 @@ int main(void)
 		T(a_long_start_is_no_stall),
 		T(a_long_compilation_is_no_stall),
 		T(a_long_save_is_no_stall),
+		T(a_cache_that_grows_is_a_sign_of_life),
+		T(locks_in_a_cache_are_no_sign_of_life),
 		T(a_progress_bar_is_no_false_alarm),
 		T(steps_are_found_in_progress_bars),
 		T(a_hang_after_a_whole_checkpoint_is_a_hang_between_steps),
