@@ -23,7 +23,7 @@ int attempt_read_report(const struct driver *driver, const char *prefix, int nod
 
 	if (found <= 0)
 		return found;
-	return node_report_parse(text.text, text.len, ret, err);
+	return node_report_parse(text.text, text.len, ret, err) < 0 ? -1 : 1;
 }
 
 int attempt_report(struct attempt_watch *watch, int node, struct node_report *ret, struct err **err)
