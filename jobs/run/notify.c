@@ -152,17 +152,27 @@ static void on_words(void *arg)
 	message->readable = NULL;
 }
 
+/* Takes leave of its process, which has ended or is about to. Returns its exit status. */
+static int reap(struct notify_message *message)
+{
+	int status = 0;
+
+	while (waitpid(message->sender, &status, 0) < 0 && errno == EINTR)
+		;
+	(void)read_words(message);
+	stop_watching(message);
+	message->sender = 0;
+	message->driver->notify->under_way--;
+	return status;
+}
+
 static void on_end(void *arg)
 {
 	struct notify_message *message = arg;
-	int status = 0;
+	int status;
 
 	message->end = NULL;
-	waitpid(message->sender.pid, &status, 0);
-	(void)read_words(message);
-	stop_watching(message);
-	message->sender.pid = 0;
-	message->driver->notify->under_way--;
+	status = reap(message);
 	if (WIFEXITED(status) && WEXITSTATUS(status) == 0) {
 		finish_message(message);
 	} else {
@@ -178,7 +188,7 @@ static void on_timeout(void *arg)
 
 	message->timeout = NULL;
 	message->too_late = true;
-	proc_signal_group(&message->sender, SIGKILL);
+	kill(-message->sender, SIGKILL);
 }
 
 /* --- sending --- */
@@ -238,8 +248,7 @@ static int spawn_process(struct notify_message *message, const struct proc_start
 	start.err = words;
 	if (proc_spawn(&start, &pid, err) < 0)
 		return -1;
-	message->sender.pid = pid;
-	(void)!proc_identify(pid, &message->sender);
+	message->sender = pid;
 	return 0;
 }
 
@@ -272,6 +281,17 @@ static int spawn_poster(struct notify_message *message, const char *url, struct 
 	return spawn_process(message, &start, url, err);
 }
 
+/* Nobody would learn of the end of its process: that is ended now, and the message sent again. */
+static void end_unwatched(struct notify_message *message, int error)
+{
+	AUTO(auto_free)
+	char *why = mem_format("its process cannot be watched: %s", strerror(error));
+
+	kill(-message->sender, SIGKILL);
+	(void)reap(message);
+	retry_message(message, why);
+}
+
 static void send_message(struct notify_message *message)
 {
 	struct driver *driver = message->driver;
@@ -292,7 +312,9 @@ static void send_message(struct notify_message *message)
 	driver->notify->under_way++;
 	message->readable = loop_on_readable(driver->loop, message->words_fd, on_words, message);
 	message->timeout = loop_after(driver->loop, NOTIFY_TIMEOUT_MS, on_timeout, message);
-	message->end = loop_on_exit(driver->loop, message->sender.pid, on_end, message);
+	message->end = loop_on_exit(driver->loop, message->sender, on_end, message);
+	if (!message->end)
+		end_unwatched(message, errno);
 }
 
 /* Returns the message that has waited longest and is not under way; NULL if there is no such
@@ -302,7 +324,7 @@ static struct notify_message *next_due(const struct notify *notify)
 	struct notify_message *next = NULL;
 
 	for (struct notify_message *message = notify->first; message; message = message->next)
-		if (message->sender.pid == 0 && (!next || message->due.ms < next->due.ms))
+		if (message->sender == 0 && (!next || message->due.ms < next->due.ms))
 			next = message;
 	return next;
 }

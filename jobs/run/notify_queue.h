@@ -5,8 +5,9 @@
 #ifndef STK_RUN_NOTIFY_QUEUE_H
 #define STK_RUN_NOTIFY_QUEUE_H
 
+#include <sys/types.h>
+
 #include "jobs/base/process/loop.h"
-#include "jobs/base/process/proc.h"
 #include "jobs/flow/event.h"
 
 #define NOTIFY_WORDS_MAX 512 /* the last bytes of a command's error output that are kept */
@@ -20,8 +21,8 @@ struct notify_message {
 	const char *occasion;
 	char *body; /* JSON on one line */
 	int tries;
-	struct mono due;       /* time of the next try */
-	struct proc_id sender; /* pid 0: no process */
+	struct mono due; /* time of the next try */
+	pid_t sender;    /* leads a group of its own, and is not waited for yet; 0: no process */
 	int words_fd;
 	char words[NOTIFY_WORDS_MAX];
 	size_t words_len;

@@ -32,17 +32,6 @@ static enum interrupt on_interrupt(void *arg, int signo)
 	return signo == SIGINT && habits_stop_on_interrupt() ? INTERRUPT_STOP : INTERRUPT_DETACH;
 }
 
-static int drive(struct journal *journal, const char *run, const struct plan *plan,
-		 struct err **err)
-{
-	const struct driver_options options = { .run = run,
-						.plan = plan,
-						.on_interrupt = on_interrupt };
-	enum exit_code code = EXIT_DEFECT;
-
-	return driver_run(journal, &options, &code, err) < 0 ? -1 : (int)code;
-}
-
 static int load_plan(const char *path, const struct journal *journal, struct plan **ret,
 		     struct err **err)
 {
@@ -60,15 +49,25 @@ static int load_plan(const char *path, const struct journal *journal, struct pla
 	return plan_make(spec, journal, ret, err);
 }
 
-int operator_run(const char *run, const char *spec, struct err **err)
+int operator_drive(const struct driver_options *given, const char *spec, struct err **err)
 {
 	AUTO(journal_freep) struct journal *journal = NULL;
 	AUTO(plan_freep) struct plan *plan = NULL;
+	struct driver_options options = *given;
+	enum exit_code code = EXIT_DEFECT;
 
 	if (journal_open(NULL, JOURNAL_WRITE, &journal, err) < 0 ||
-	    load_plan(spec, journal, &plan, err) < 0)
+	    (spec && load_plan(spec, journal, &plan, err) < 0))
 		return -1;
-	return drive(journal, run, plan, err);
+	options.plan = plan;
+	return driver_run(journal, &options, &code, err) < 0 ? -1 : (int)code;
+}
+
+int operator_run(const char *run, const char *spec, struct err **err)
+{
+	const struct driver_options options = { .run = run, .on_interrupt = on_interrupt };
+
+	return operator_drive(&options, spec, err);
 }
 
 int operator_begin(const char *run, const char *spec, struct err **err)
@@ -86,11 +85,7 @@ int operator_begin(const char *run, const char *spec, struct err **err)
 
 int operator_resume(const char *run, struct err **err)
 {
-	AUTO(journal_freep) struct journal *journal = NULL;
-
-	if (journal_open(NULL, JOURNAL_WRITE, &journal, err) < 0)
-		return -1;
-	return drive(journal, run, NULL, err);
+	return operator_run(run, NULL, err);
 }
 
 static int do_stop(const char *run, struct err **err)

@@ -14,7 +14,12 @@
 
 void operators_register(void);
 
-/* The work of `run` and `resume`; the exit status that the run has, or -1. */
+struct driver_options;
+
+/* The work of `run` (`spec` NULL: of `resume`) before a terminal that these options stand for,
+ * without a plan; the exit status that the run has, or -1. */
+int operator_drive(const struct driver_options *options, const char *spec, struct err **err);
+/* The same with nobody before it. */
 int operator_run(const char *run, const char *spec, struct err **err);
 /* As `run --detach` begins one, without a driver. */
 int operator_begin(const char *run, const char *spec, struct err **err);

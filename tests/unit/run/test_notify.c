@@ -1,0 +1,179 @@
+/* A notification by a command: what it is given, and what becomes of one whose end nobody could
+ * learn of. */
+#include "jobs/run/notify.h"
+
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "jobs/base/fs/fs.h"
+#include "jobs/run/driver_internal.h"
+#include "jobs/run/notify_queue.h"
+
+static char dir[64];
+static struct driver driver;
+static struct driver_options options;
+static struct event outcome; /* of a message */
+static char why[256];
+
+static void note_outcome(void *arg, const struct event *ev, json_t *row)
+{
+	(void)arg, (void)row;
+	if (ev->kind != EV_NOTIFY_SENT && ev->kind != EV_NOTIFY_FAILED)
+		return;
+	outcome = *ev;
+	snprintf(why, sizeof why, "%s", EVENT_HAS(ev, reason) ? ev->reason : "");
+	loop_quit(driver.loop);
+}
+
+static void quit(void *arg)
+{
+	loop_quit(arg);
+}
+
+/* A run that has begun, by a plan whose command is this script. */
+static void begin(const char *script)
+{
+	AUTO(auto_free) char *spec = NULL;
+	AUTO(err_freep) struct err *err = NULL;
+	struct event ev = { .kind = EV_RUN_CREATED };
+
+	snprintf(dir, sizeof dir, "/tmp/stoker-notify-XXXXXX");
+	assert_non_null(mkdtemp(dir));
+	spec = mem_format("%s/spec.yaml", dir);
+	memset(&outcome, 0, sizeof outcome);
+	options = (struct driver_options){ .on_event = note_outcome };
+	driver = (struct driver){ .run = "r1", .options = &options };
+	driver.plan = json_pack("{s:s, s:s, s:[{s:[s], s:[s,s,s]}]}", "name", "n", "spec_file",
+				spec, "notify", "when", "started", "command", "sh", "-c", script);
+	assert_int_equal(journal_open(dir, JOURNAL_WRITE, &driver.journal, &err), 0);
+	assert_int_equal(lease_take(driver.journal, "r1", NULL, NULL, NULL, &driver.lease, &err),
+			 0);
+	assert_int_equal(loop_new(&driver.loop, &err), 0);
+	EVENT_SET_STR(&ev, name, "n");
+	EVENT_SET_STR(&ev, engine, "local");
+	EVENT_SET(&ev, plan, driver.plan);
+	EVENT_SET_STR(&ev, plan_digest, "00");
+	EVENT_SET(&ev, seed, 1);
+	assert_int_equal(driver_record(&driver, &ev, &err), 0);
+	assert_true(notify_queue_pending(&driver));
+}
+
+static void end(void)
+{
+	AUTO(err_freep) struct err *err = NULL;
+
+	notify_release(&driver);
+	loop_freep(&driver.loop);
+	lease_freep(&driver.lease);
+	journal_freep(&driver.journal);
+	json_decref(driver.plan);
+	assert_int_equal(fs_remove_tree(dir, &err), 0);
+}
+
+static void a_command_runs_beside_the_spec_with_the_event_on_its_input(void **state)
+{
+	AUTO(err_freep) struct err *err = NULL;
+	AUTO(auto_free) char *path = NULL;
+	json_auto_t *message = NULL;
+	json_auto_t *about = NULL;
+
+	(void)state;
+	begin("cat >message; echo \"[\\\"$STOKER_RUN\\\",\\\"$STOKER_OCCASION\\\"]\" >about");
+	notify_pump(&driver);
+	assert_int_equal(loop_run(driver.loop, &err), 0);
+	assert_int_equal(outcome.kind, EV_NOTIFY_SENT);
+	assert_int_equal(outcome.about, 1);
+	assert_false(notify_queue_pending(&driver));
+	path = mem_format("%s/message", dir);
+	assert_int_equal(js_load(path, 4096, &message, &err), 0);
+	assert_string_equal(js_str(message, "id"), "r1-1-0");
+	assert_string_equal(js_str(message, "occasion"), "started");
+	assert_string_equal(js_str(message, "text"), "run r1 of n has started");
+	assert_null(json_object_get(message, "plan"));
+	free(path);
+	path = mem_format("%s/about", dir);
+	assert_int_equal(js_load(path, 4096, &about, &err), 0);
+	assert_string_equal(json_string_value(json_array_get(about, 0)), "r1");
+	assert_string_equal(json_string_value(json_array_get(about, 1)), "started");
+	end();
+}
+
+/* From now on no end of a process can be watched here. */
+static void refuse_pidfds(void)
+{
+	struct sock_filter filter[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_pidfd_open, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EMFILE),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	const struct sock_fprog program = { .len = STK_LENGTH(filter), .filter = filter };
+
+	assert_int_equal(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+	assert_int_equal(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program), 0);
+}
+
+/* Its process is gone, and it is due again: true. */
+static bool is_due_again(void)
+{
+	const struct notify_message *message = driver.notify->first;
+
+	return message && message->tries == 1 && message->sender == 0 && !message->end &&
+	       message->words_fd < 0 && driver.notify->under_way == 0 &&
+	       waitpid(-1, NULL, WNOHANG) < 0 && errno == ECHILD;
+}
+
+static bool send_unwatched(void)
+{
+	AUTO(err_freep) struct err *err = NULL;
+	bool again;
+
+	begin("sleep 3600");
+	refuse_pidfds();
+	notify_pump(&driver);
+	loop_after(driver.loop, 0, quit, driver.loop);
+	again = loop_run(driver.loop, &err) == 0 && is_due_again();
+	driver.notify->first->tries = NOTIFY_TRIES - 1;
+	driver.notify->first->due.ms = 0;
+	notify_pump(&driver);
+	again = again && loop_run(driver.loop, &err) == 0 && outcome.kind == EV_NOTIFY_FAILED &&
+		strcmp(why, "started: its process cannot be watched: Too many open files") == 0;
+	end();
+	return again;
+}
+
+static void a_command_whose_end_cannot_be_watched_is_ended_and_run_again(void **state)
+{
+	pid_t pid = fork();
+	int status;
+
+	(void)state;
+	assert_true(pid >= 0);
+	if (pid == 0)
+		_exit(send_unwatched() ? 0 : 1);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_command_runs_beside_the_spec_with_the_event_on_its_input),
+		cmocka_unit_test(a_command_whose_end_cannot_be_watched_is_ended_and_run_again),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
