@@ -33,6 +33,7 @@ static struct {
 
 static char dir[64];
 static struct driver driver;
+static struct driver_options options;
 static struct engine engine;
 static json_t *recorded; /* rows, in their order */
 
@@ -110,7 +111,6 @@ static void keep_event(void *arg, const struct event *ev, json_t *row)
 /* Attempt 1 of a phase, claimed, by a plan in the quotes of quoted.h. */
 static struct attempt_watch *begin(enum phase phase, const char *plan)
 {
-	static struct driver_options options;
 	AUTO(err_freep) struct err *err = NULL;
 	AUTO(auto_free) char *state = NULL;
 	AUTO(auto_free) char *work = NULL;
@@ -175,21 +175,26 @@ static void report(int node, const char *members)
 	said.reports[node] = quoted(text);
 }
 
-/* The member of the newest event, which has this name; "" if it is not there. */
+/* The member of the newest event of this name; NULL if it is not there. */
+static const json_t *newest_value(const char *event, const char *member)
+{
+	for (size_t i = json_array_size(recorded); i-- > 0;)
+		if (js_is(json_array_get(recorded, i), "event", event))
+			return json_object_get(json_array_get(recorded, i), member);
+	fail_msg("there is no %s", event);
+	return NULL;
+}
+
 static const char *newest(const char *event, const char *member)
 {
-	const json_t *row = json_array_get(recorded, json_array_size(recorded) - 1);
-	const char *text = js_str(row, member);
+	const char *text = json_string_value(newest_value(event, member));
 
-	assert_non_null(row);
-	assert_string_equal(js_str(row, "event"), event);
 	return text ? text : "";
 }
 
-static const json_t *newest_value(const char *event, const char *member)
+static int64_t newest_int(const char *event, const char *member)
 {
-	(void)newest(event, member);
-	return json_object_get(json_array_get(recorded, json_array_size(recorded) - 1), member);
+	return json_integer_value(newest_value(event, member));
 }
 
 static void assert_recorded(size_t count)

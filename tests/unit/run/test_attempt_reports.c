@@ -115,7 +115,7 @@ static void claim(struct attempt_watch *watch, const char *build, const char *wo
 	assert_int_equal(attempt_start_record_claim(watch, &status, &err), 0);
 	assert_string_equal(newest("attempt.claimed", "reason"), words);
 	assert_string_equal(newest("attempt.claimed", "host"), "a");
-	assert_int_equal(json_integer_value(newest_value("attempt.claimed", "held")), 5);
+	assert_int_equal(newest_int("attempt.claimed", "held"), 5);
 }
 
 static void an_agent_of_another_build_is_named_with_the_claim(void **state)
@@ -197,16 +197,14 @@ static void another_compiler_is_named_by_the_first_node_that_has_it(void **state
 	report(1, "'compiler':{'changed':[{'field':'neuronx-cc','old':'2.25','new':'2.26'}]}");
 	assert_int_equal(start(watch, &err), 0);
 	assert_recorded(2);
-	(void)newest("attempt.started", "started");
-	json_array_remove(recorded, 1);
+	assert_int_equal(newest_int("attempt.started", "started"), 9);
 	assert_string_equal(newest("compiler.checked", "reason"),
 			    "neuronx-cc 2.26 in place of 2.25, for which phase 1 has run again "
 			    "already");
-	assert_int_equal(json_integer_value(newest_value("compiler.checked", "node")), 1);
+	assert_int_equal(newest_int("compiler.checked", "node"), 1);
 	assert_int_equal(json_array_size(newest_value("compiler.checked", "changed")), 1);
 	report(0, "'compiler':{'unknown':'no file says which version it has'}");
 	assert_int_equal(start(watch, &err), 0);
-	json_array_remove(recorded, 2);
 	assert_string_equal(newest("compiler.checked", "reason"),
 			    "the compiler cannot be compared with that of the compile manifest: no "
 			    "file says which version it has");
@@ -214,7 +212,7 @@ static void another_compiler_is_named_by_the_first_node_that_has_it(void **state
 	assert_taken_over(start(watch, &err), &err);
 	said.away = true;
 	assert_away(start(watch, &err), &err);
-	assert_recorded(2);
+	assert_recorded(4);
 	end();
 }
 
@@ -227,7 +225,6 @@ static void is_environment(struct attempt_watch *watch, const char *members, con
 	report(0, all);
 	assert_int_equal(start(watch, &err), 0);
 	assert_recorded(before + 2);
-	json_array_remove(recorded, before + 1);
 	assert_string_equal(newest("environment.checked", "reason"), words);
 	assert_string_equal(newest("environment.checked", "hint"),
 			    "a variable that steers graphs is part of the graph key only if the "
@@ -255,7 +252,7 @@ static void variables_that_the_command_does_not_get_are_named(void **state)
 		       "the command gets C as the image sets it, not as the container has it");
 	driver.stood_down = true;
 	assert_taken_over(start(watch, &err), &err);
-	assert_recorded(4);
+	assert_recorded(8);
 	end();
 }
 
@@ -272,7 +269,7 @@ static void is_silence(struct attempt_watch *watch, const char *doing, int64_t u
 	report(0, members);
 	assert_int_equal(agent_news_record(watch, false, &err), 0);
 	assert_string_equal(newest("attempt.stalled", "reason"), words);
-	assert_int_equal(json_integer_value(newest_value("attempt.stalled", "until")), until);
+	assert_int_equal(newest_int("attempt.stalled", "until"), until);
 }
 
 static void a_silence_is_told_once_and_its_end(void **state)
@@ -312,11 +309,11 @@ static void a_checkpoint_that_is_passed_over_is_told_once(void **state)
 	assert_recorded(2);
 	assert_string_equal(newest("checkpoint.rejected", "url"), "");
 	assert_null(newest_value("checkpoint.rejected", "step"));
-	json_array_remove(recorded, 1);
+	json_array_remove(recorded, 1); /* and the one before */
 	assert_string_equal(newest("checkpoint.rejected", "url"), "/c/a");
 	assert_string_equal(newest("checkpoint.rejected", "reason"), "it is empty");
 	assert_string_equal(newest("checkpoint.rejected", "hint"), "save it whole");
-	assert_int_equal(json_integer_value(newest_value("checkpoint.rejected", "step")), 0);
+	assert_int_equal(newest_int("checkpoint.rejected", "step"), 0);
 	assert_int_equal(agent_news_record(watch, true, &err), 0);
 	assert_recorded(1);
 	/* The list of an agent that was started again begins anew. */
@@ -340,13 +337,14 @@ static void a_helper_that_stays_down_is_told_once(void **state)
 	workers_record(watch, false);
 	assert_recorded(0);
 	assert_int_equal(store_put(driver.workspace, key, drain, strlen(drain), &err), 0);
-	workers_record(watch, false); /* it has just been looked for */
+	watch->workers_at.ms += 3600 * 1000; /* it is not looked for yet */
+	workers_record(watch, false);
 	assert_recorded(0);
 	workers_record(watch, true);
 	assert_string_equal(newest("worker.lost", "reason"), "it was killed");
 	assert_string_equal(newest("worker.lost", "hint"), "give it memory");
 	/* The attempt has no node 7. */
-	assert_int_equal(json_integer_value(newest_value("worker.lost", "node")), 0);
+	assert_int_equal(newest_int("worker.lost", "node"), 0);
 	workers_record(watch, true);
 	assert_recorded(1);
 	end();
@@ -361,7 +359,7 @@ static void a_helper_is_named_by_the_report_of_its_node(void **state)
 	report(1, "'worker':{'name':'uploader','why':'it dies','at':1}");
 	workers_record(watch, true);
 	assert_string_equal(newest("worker.lost", "reason"), "it dies");
-	assert_int_equal(json_integer_value(newest_value("worker.lost", "node")), 1);
+	assert_int_equal(newest_int("worker.lost", "node"), 1);
 	end();
 }
 
