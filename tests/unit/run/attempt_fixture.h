@@ -148,7 +148,7 @@ static struct attempt_watch *begin(enum phase phase, const char *plan)
 	return driver.watch;
 }
 
-static void end(void)
+static inline void end(void)
 {
 	AUTO(err_freep) struct err *err = NULL;
 
@@ -167,7 +167,7 @@ static void end(void)
 }
 
 /* From now on the agent of this node reports these members, in the quotes of quoted.h. */
-static void report(int node, const char *members)
+static inline void report(int node, const char *members)
 {
 	AUTO(auto_free) char *text = mem_format("{'v':1,%s}", members);
 
@@ -176,7 +176,7 @@ static void report(int node, const char *members)
 }
 
 /* The member of the newest event of this name; NULL if it is not there. */
-static const json_t *newest_value(const char *event, const char *member)
+static inline const json_t *newest_value(const char *event, const char *member)
 {
 	for (size_t i = json_array_size(recorded); i-- > 0;)
 		if (js_is(json_array_get(recorded, i), "event", event))
@@ -185,25 +185,25 @@ static const json_t *newest_value(const char *event, const char *member)
 	return NULL;
 }
 
-static const char *newest(const char *event, const char *member)
+static inline const char *newest(const char *event, const char *member)
 {
 	const char *text = json_string_value(newest_value(event, member));
 
 	return text ? text : "";
 }
 
-static int64_t newest_int(const char *event, const char *member)
+static inline int64_t newest_int(const char *event, const char *member)
 {
 	return json_integer_value(newest_value(event, member));
 }
 
-static void assert_recorded(size_t count)
+static inline void assert_recorded(size_t count)
 {
 	assert_int_equal(json_array_size(recorded), count);
 }
 
 /* What is done by a driver that was taken over: it records nothing more. */
-static void assert_taken_over(int result, struct err **err)
+static inline void assert_taken_over(int result, struct err **err)
 {
 	assert_int_equal(result, -1);
 	assert_int_equal((*err)->code, EXIT_BUSY);
@@ -212,7 +212,7 @@ static void assert_taken_over(int result, struct err **err)
 	driver.stood_down = false;
 }
 
-static void assert_away(int result, struct err **err)
+static inline void assert_away(int result, struct err **err)
 {
 	assert_int_equal(result, -1);
 	assert_int_equal((*err)->code, EXIT_UNREACHABLE);
