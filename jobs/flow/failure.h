@@ -69,8 +69,7 @@ enum failure_stopped {
 enum failure_refused {
 	FAILURE_NOT_REFUSED,
 	FAILURE_REFUSED_INVALID,
-	FAILURE_REFUSED_DENIED,
-	FAILURE_REFUSED_UNREACHABLE
+	FAILURE_REFUSED_DENIED
 };
 
 struct failure_row;

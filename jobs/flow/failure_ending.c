@@ -41,7 +41,6 @@ static const struct ending_row {
 static const enum failure_class refusal_rows[] = {
 	[FAILURE_REFUSED_INVALID] = CLASS_USER_CONFIG,
 	[FAILURE_REFUSED_DENIED] = CLASS_QUOTA_PERMISSION,
-	[FAILURE_REFUSED_UNREACHABLE] = CLASS_TRANSIENT_INFRA,
 };
 
 static bool was_drained(const struct failure_evidence *e)

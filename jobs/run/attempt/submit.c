@@ -133,13 +133,6 @@ static void submit_event(struct event *ev, enum event_kind kind, const struct ef
 	EVENT_SET_STR(ev, job, effect->job);
 }
 
-static enum failure_refused refused_of(const struct err *why)
-{
-	if (why->code == EXIT_UNREACHABLE)
-		return FAILURE_REFUSED_UNREACHABLE;
-	return why->code == EXIT_REFUSED ? FAILURE_REFUSED_DENIED : FAILURE_REFUSED_INVALID;
-}
-
 /* Records the engine's definite refusal: the attempt has ended before it began. */
 static int record_refusal(struct driver *driver, const struct effect *effect, const struct err *why,
 			  struct err **err)
@@ -148,7 +141,8 @@ static int record_refusal(struct driver *driver, const struct effect *effect, co
 	const struct failure_evidence evidence = {
 		.phase = effect->phase,
 		.engine_reason = words,
-		.refused = refused_of(why),
+		.refused = why->code == EXIT_REFUSED ? FAILURE_REFUSED_DENIED
+						     : FAILURE_REFUSED_INVALID,
 		.refusal_hint = why->hint,
 	};
 	struct failure_classification classification;

@@ -152,9 +152,6 @@ static void a_refusal_is_final_unless_the_words_say_otherwise(void **state)
 	e.refused = FAILURE_REFUSED_INVALID;
 	failure_classify(&e, &v);
 	assert_int_equal(v.class, CLASS_USER_CONFIG);
-	e.refused = FAILURE_REFUSED_UNREACHABLE;
-	failure_classify(&e, &v);
-	assert_int_equal(v.class, CLASS_TRANSIENT_INFRA);
 	e.engine_reason = "CapacityError: none left";
 	failure_classify(&e, &v);
 	assert_int_equal(v.class, CLASS_CAPACITY);

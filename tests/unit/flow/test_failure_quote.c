@@ -261,7 +261,6 @@ static void a_refusal_is_judged_by_its_words_first(void **state)
 		{ "ThrottlingException", FAILURE_REFUSED_DENIED, CLASS_TRANSIENT_INFRA, true },
 		{ "no such queue", FAILURE_REFUSED_DENIED, CLASS_QUOTA_PERMISSION, true },
 		{ "no such queue", FAILURE_REFUSED_INVALID, CLASS_USER_CONFIG, true },
-		{ "no such queue", FAILURE_REFUSED_UNREACHABLE, CLASS_TRANSIENT_INFRA, true },
 	};
 
 	(void)state;

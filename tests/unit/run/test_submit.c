@@ -1,17 +1,23 @@
-/* The outcome of a submission is journalled later where the journal refused it, and the engine is
- * not asked to start the job once more. */
+/* Submissions: what the engine may answer and what comes of it, and what an agent is given. An
+ * outcome is journalled later where the journal refused it, and the engine is not asked to start
+ * the job once more. */
 #include "jobs/run/attempt/watch_internal.h"
 
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
+#include "../quoted.h"
+#include "aws/credentials/secret.h"
 #include "jobs/base/fs/fs.h"
+#include "jobs/store/order.h"
 
 static void note(void *arg, const struct event *ev, json_t *row)
 {
@@ -55,10 +61,220 @@ static void a_job_that_was_submitted_is_not_submitted_again(void **state)
 	record_again(true, EV_ATTEMPT_UNCERTAIN);
 }
 
+/* ---- what the engine answers ---- */
+
+#define PLAN                                                                                       \
+	"{'engine':'sagemaker','nodes':1,'workspace':'/w','source':{'bundle':'s/x.tar.gz',"        \
+	"'links':[]},'secrets':{},'metrics':[],'stall':{'mode':'auto'},'checkpoint':{'kind':"      \
+	"'auto','sync':'none','grace_ms':1,'on_mismatch':'stop'},'phases':[{'phase':'train',"      \
+	"'command':['train'],'env':{}}],'spec':{'sagemaker':{'launcher':'toolkit'}}}"
+
+static char dir[64];
+static struct event recorded;
+static enum exit_code answer;
+static bool passes; /* the refusal may pass by itself */
+static struct driver_options options = { .on_event = note, .arg = &recorded };
+static struct driver driver;
+
+static int refuse(struct engine *engine, const struct engine_job *job, struct err **err)
+{
+	(void)engine;
+	assert_string_equal(job->name, "stk-r1-train-1");
+	assert_non_null(job->order);
+	if (answer == EXIT_DONE)
+		return 0;
+	err_set(err, answer, "no such queue");
+	err_hint(err, "name another queue");
+	(*err)->os_errno = passes ? EAGAIN : 0;
+	return -1;
+}
+
+static int submit(int64_t *ret_wait_ms, struct err **err)
+{
+	static const struct effect effect = {
+		.kind = EFFECT_SUBMIT, .phase = PHASE_TRAIN, .attempt = 1, .job = "stk-r1-train-1"
+	};
+
+	return submit_job(&driver, &effect, ret_wait_ms, err);
+}
+
+static int begin(void **state)
+{
+	static const struct engine_ops ops = { .name = "sagemaker", .submit = refuse };
+	static struct engine engine = { &ops };
+	AUTO(err_freep) struct err *err = NULL;
+
+	(void)state;
+	snprintf(dir, sizeof dir, "/tmp/stoker-submit-XXXXXX");
+	assert_non_null(mkdtemp(dir));
+	recorded = (struct event){ 0 };
+	passes = false;
+	driver = (struct driver){ .run = "r1", .options = &options, .engine = &engine };
+	driver.plan = quoted_json(PLAN);
+	assert_int_equal(journal_open(dir, JOURNAL_WRITE, &driver.journal, &err), 0);
+	assert_int_equal(lease_take(driver.journal, "r1", NULL, NULL, NULL, &driver.lease, &err),
+			 0);
+	return store_open(dir, &driver.workspace, &err);
+}
+
+static int end(void **state)
+{
+	AUTO(err_freep) struct err *err = NULL;
+
+	(void)state;
+	lease_freep(&driver.lease);
+	journal_freep(&driver.journal);
+	store_freep(&driver.workspace);
+	secret_strv_freep(&driver.job_env);
+	json_decref(driver.plan);
+	return fs_remove_tree(dir, &err);
+}
+
+static void a_service_that_is_asked_too_fast_is_asked_again_ever_later(void **state)
+{
+	AUTO(err_freep) struct err *err = NULL;
+	int64_t wait_ms = 0;
+
+	(void)state;
+	answer = EXIT_BUSY;
+	for (int64_t wanted = 1000; wanted <= 8000; wanted *= 2) {
+		assert_int_equal(submit(&wait_ms, &err), 0);
+		assert_int_equal(wait_ms, wanted);
+		assert_false(driver.submitted);
+	}
+	assert_int_equal(submit(&wait_ms, &err), -1);
+	assert_int_equal(err->code, EXIT_UNREACHABLE);
+	assert_string_equal(err->message, "no such queue");
+	err_freep(&err);
+	answer = EXIT_DONE;
+	assert_int_equal(submit(&wait_ms, &err), 0);
+	assert_int_equal(recorded.kind, EV_ATTEMPT_SUBMITTED);
+	assert_true(driver.submitted);
+	assert_int_equal(driver.crowded, 0);
+}
+
+static void ends_with(enum exit_code code, enum failure_class class)
+{
+	AUTO(err_freep) struct err *err = NULL;
+	int64_t wait_ms = 0;
+
+	answer = code;
+	assert_int_equal(submit(&wait_ms, &err), 0);
+	assert_int_equal(recorded.kind, EV_ATTEMPT_ENDED);
+	assert_int_equal(recorded.class, class);
+	assert_false(driver.submitted);
+}
+
+static void a_definite_refusal_ends_the_attempt(void **state)
+{
+	AUTO(err_freep) struct err *err = NULL;
+	int64_t wait_ms = 0;
+
+	(void)state;
+	ends_with(EXIT_REFUSED, CLASS_QUOTA_PERMISSION);
+	ends_with(EXIT_SPEC, CLASS_USER_CONFIG);
+	/* What may pass by itself is definite only when it was said several times. */
+	passes = true;
+	recorded.kind = EV_DRIVER_LEFT;
+	answer = EXIT_REFUSED;
+	assert_int_equal(submit(&wait_ms, &err), -1);
+	assert_int_equal(recorded.kind, EV_DRIVER_LEFT);
+	assert_string_equal(err->message, "no such queue");
+	driver.away_times = 3;
+	ends_with(EXIT_REFUSED, CLASS_QUOTA_PERMISSION);
+}
+
+static void without_a_lease_nothing_is_submitted(void **state)
+{
+	AUTO(err_freep) struct err *err = NULL;
+	int64_t wait_ms = 0;
+
+	(void)state;
+	answer = EXIT_DONE;
+	assert_int_equal(lease_remove(driver.lease, &err), 0);
+	assert_int_equal(submit(&wait_ms, &err), -1);
+	assert_int_equal(err->code, EXIT_BUSY);
+	assert_true(driver.stood_down);
+	assert_false(driver.submitted);
+}
+
+static void an_agent_that_is_not_installed_is_named(void **state)
+{
+	AUTO(err_freep) struct err *err = NULL;
+	int64_t wait_ms = 0;
+
+	(void)state;
+	json_decref(driver.plan);
+	driver.plan = quoted_json("{'engine':'batch','spec':{'batch':{'agent':'/opt/"
+				  "stoker'}},'compile':{},'phases':[]}");
+	driver.agent_prefix = (char *)"agents/0/"; /* published before */
+	setenv("STOKER_AGENT", "/nowhere", 1);
+	assert_int_equal(submit(&wait_ms, &err), -1);
+	unsetenv("STOKER_AGENT");
+	assert_non_null(strstr(err->message, "cannot write the order of stk-r1-train-1"));
+	assert_non_null(strstr(err->message, "/nowhere"));
+	err_freep(&err);
+	driver.agent_prefix = NULL;
+	setenv("STOKER_AGENT", "/nowhere", 1);
+	assert_int_equal(submit(&wait_ms, &err), -1);
+	unsetenv("STOKER_AGENT");
+	assert_non_null(strstr(err->message, "/nowhere"));
+}
+
+/* ---- the environment of agents ---- */
+
+static const char *value_in(char *const *env, const char *name)
+{
+	size_t len = strlen(name);
+
+	for (; *env; env++)
+		if (strncmp(*env, name, len) == 0 && (*env)[len] == '=')
+			return *env + len + 1;
+	return NULL;
+}
+
+static void an_agent_gets_its_secrets_and_little_else(void **state)
+{
+	AUTO(secret_strv_freep) char **env = NULL;
+	AUTO(secret_strv_freep) char **none = NULL;
+	AUTO(err_freep) struct err *err = NULL;
+	json_auto_t *plan = quoted_json("{'engine':'local','secrets':{'TOKEN':'env:OURS',"
+					"'AWS_PROFILE':'env:OURS'}}");
+	json_auto_t *far = quoted_json("{'engine':'batch','spec':{'batch':{'agent':'/a'}},"
+				       "'secrets':{'TOKEN':'env:OURS'}}");
+	json_auto_t *wrong = quoted_json("{'engine':'local','secrets':{'TOKEN':'env:NOBODYS'}}");
+
+	(void)state;
+	setenv("OURS", "s3cr3t", 1);
+	setenv("STRAY", "x", 1);
+	assert_int_equal(submit_job_env(plan, &env, &err), 0);
+	assert_string_equal(value_in(env, "TOKEN"), "s3cr3t");
+	/* The agent's own profile may be another than the command's. */
+	assert_string_equal(value_in(env, ORDER_SECRET "AWS_PROFILE"), "s3cr3t");
+	assert_null(value_in(env, "AWS_PROFILE"));
+	assert_null(value_in(env, "STRAY"));
+	assert_null(value_in(env, "OURS"));
+	/* In a container the job's role gives access. */
+	assert_int_equal(submit_job_env(far, &none, &err), 0);
+	assert_null(none[0]);
+	driver.job_env = NULL;
+	assert_int_equal(submit_job_env(wrong, &driver.job_env, &err), -1);
+	assert_int_equal(err->code, EXIT_REFUSED);
+	assert_non_null(strstr(err->message, "TOKEN"));
+	assert_null(driver.job_env);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_job_that_was_submitted_is_not_submitted_again),
+		cmocka_unit_test_setup_teardown(
+			a_service_that_is_asked_too_fast_is_asked_again_ever_later, begin, end),
+		cmocka_unit_test_setup_teardown(a_definite_refusal_ends_the_attempt, begin, end),
+		cmocka_unit_test_setup_teardown(without_a_lease_nothing_is_submitted, begin, end),
+		cmocka_unit_test_setup_teardown(an_agent_that_is_not_installed_is_named, begin,
+						end),
+		cmocka_unit_test(an_agent_gets_its_secrets_and_little_else),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
