@@ -1,5 +1,5 @@
-/* A notification by a command: what it is given, and what becomes of one whose end nobody could
- * learn of. */
+/* Notifications: what they say, what a command is given, and what becomes of one whose end nobody
+ * could learn of. */
 #include "jobs/run/notify.h"
 
 #include <errno.h>
@@ -168,10 +168,82 @@ static void a_command_whose_end_cannot_be_watched_is_ended_and_run_again(void **
 	assert_int_equal(status, 0);
 }
 
+/* ---- what they say ---- */
+
+static void says(struct event *ev, const char *occasion, const char *text)
+{
+	AUTO(err_freep) struct err *err = NULL;
+	const struct notify_message *message;
+	json_auto_t *body = NULL;
+
+	driver.facts.passed_count = 2;
+	ev->seq = 9;
+	notify_release(&driver);
+	notify_queue_apply(&driver, ev);
+	message = driver.notify ? driver.notify->first : NULL;
+	assert_non_null(message);
+	assert_int_equal(js_parse(message->body, strlen(message->body), "message", &body, &err), 0);
+	assert_string_equal(js_str(body, "occasion"), occasion);
+	assert_string_equal(js_str(body, "text"), text);
+	assert_string_equal(js_str(body, "id"), "r1-9-0");
+}
+
+static void ends(enum outcome outcome_of, const char *occasion, const char *text)
+{
+	struct event ev = { .kind = EV_RUN_ENDED, .state = outcome_of };
+
+	EVENT_SET_STR(&ev, reason, "no space on '/ckpt'");
+	EVENT_SET_STR(&ev, hint, "free some");
+	says(&ev, occasion, text);
+}
+
+static void each_occasion_is_a_sentence(void **state)
+{
+	struct event risk = { .kind = EV_RUN_AT_RISK };
+	struct event rejected = { .kind = EV_CHECKPOINT_REJECTED };
+	struct event sent = { .kind = EV_NOTIFY_SENT };
+
+	(void)state;
+	begin("exit 0");
+	json_decref(driver.plan);
+	driver.plan =
+		json_pack("{s:s, s:[{s:[s,s,s,s,s], s:[s]}]}", "name", "n", "notify", "when",
+			  "succeeded", "failed", "stopped", "gate", "at_risk", "command", "x");
+	ends(OUTCOME_SUCCEEDED, "succeeded",
+	     "run r1 of n has succeeded: no space on '/ckpt'; free some");
+	ends(OUTCOME_FAILED, "failed", "run r1 of n has failed: no space on '/ckpt'; free some");
+	ends(OUTCOME_STOPPED, "stopped", "run r1 of n was stopped: no space on '/ckpt'; free some");
+	ends(OUTCOME_REFUSED, "gate",
+	     "run r1 of n failed at a gate: no space on '/ckpt'; free some");
+	EVENT_SET(&risk, limit, LIMIT_DEADLINE);
+	EVENT_SET_STR(&risk, reason, "soon over");
+	says(&risk, "at_risk", "run r1 of n is at risk: limits.deadline: soon over");
+	says(&rejected, "at_risk",
+	     "run r1 of n is at risk: its checkpoints are passed over for the second time");
+	/* Once may be an accident, and more than twice is known. */
+	for (int64_t count = 1; count <= 3; count += 2) {
+		notify_release(&driver);
+		driver.facts.passed_count = count;
+		notify_queue_apply(&driver, &rejected);
+		assert_false(notify_queue_pending(&driver));
+	}
+	/* What another driver has sent is not sent again; the rest is. */
+	says(&risk, "at_risk", "run r1 of n is at risk: limits.deadline: soon over");
+	EVENT_SET(&sent, about, 8);
+	EVENT_SET(&sent, rule, 0);
+	notify_queue_apply(&driver, &sent);
+	assert_true(notify_queue_pending(&driver));
+	EVENT_SET(&sent, about, 9);
+	notify_queue_apply(&driver, &sent);
+	assert_false(notify_queue_pending(&driver));
+	end();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_command_runs_beside_the_spec_with_the_event_on_its_input),
+		cmocka_unit_test(each_occasion_is_a_sentence),
 		cmocka_unit_test(a_command_whose_end_cannot_be_watched_is_ended_and_run_again),
 	};
 

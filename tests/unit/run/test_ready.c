@@ -1,0 +1,161 @@
+/* Runs that a driver of this version cannot take up, and what it says of them. See
+ * jobs/run/driver.h. */
+#include "jobs/run/driver.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "../quoted.h"
+#include "jobs/base/fs/fs.h"
+#include "jobs/run/request.h"
+
+static char dir[64];
+static struct journal *journal;
+
+static int set_up(void **state)
+{
+	AUTO(err_freep) struct err *err = NULL;
+
+	(void)state;
+	snprintf(dir, sizeof dir, "/tmp/stoker-ready-XXXXXX");
+	assert_non_null(mkdtemp(dir));
+	return journal_open(dir, JOURNAL_WRITE, &journal, &err);
+}
+
+static int tear_down(void **state)
+{
+	AUTO(err_freep) struct err *err = NULL;
+
+	(void)state;
+	journal_freep(&journal);
+	return fs_remove_tree(dir, &err);
+}
+
+static void append(const char *run, struct event *ev)
+{
+	AUTO(err_freep) struct err *err = NULL;
+
+	ev->seq = 1;
+	ev->at.ms = 1795000000000;
+	assert_int_equal(journal_append(journal, run, ev, &err), 1);
+}
+
+static void create(const char *run, const char *text)
+{
+	json_auto_t *plan = quoted_json(text);
+	struct event ev = { .kind = EV_RUN_CREATED };
+
+	EVENT_SET_STR(&ev, name, "n");
+	EVENT_SET_STR(&ev, engine, "local");
+	EVENT_SET(&ev, plan, plan);
+	EVENT_SET_STR(&ev, plan_digest, "00");
+	EVENT_SET(&ev, seed, 1);
+	append(run, &ev);
+}
+
+static void is_refused(const char *run, const struct plan *plan, enum exit_code code,
+		       const char *words, const char *hint)
+{
+	const struct driver_options options = { .run = run, .plan = plan };
+	AUTO(err_freep) struct err *err = NULL;
+	enum exit_code ignored;
+
+	assert_int_equal(driver_run(journal, &options, &ignored, &err), -1);
+	assert_int_equal(err->code, code);
+	assert_string_equal(err->message, words);
+	if (hint)
+		assert_string_equal(err->hint, hint);
+}
+
+static void a_run_that_is_not_there_is_named(void **state)
+{
+	(void)state;
+	is_refused("r1", NULL, EXIT_USAGE, "no run 'r1'", NULL);
+}
+
+static void a_stop_of_a_run_that_is_not_there_is_refused(void **state)
+{
+	AUTO(err_freep) struct err *err = NULL;
+	enum request_result result;
+
+	(void)state;
+	assert_int_equal(request_stop(journal, "r1", "enough", &result, &err), -1);
+	assert_int_equal(err->code, EXIT_USAGE);
+	assert_string_equal(err->message, "no run 'r1'");
+}
+
+/* A clock that is behind that of the machine which wrote the newest event dates no event before
+ * it. */
+static void a_stop_is_dated_no_earlier_than_the_newest_event(void **state)
+{
+	struct event ev = { .kind = EV_DRIVER_LEFT, .seq = 1, .at = { INT64_C(9000000000000) } };
+	AUTO(err_freep) struct err *err = NULL;
+	enum request_result result;
+
+	(void)state;
+	EVENT_SET(&ev, epoch, 1);
+	assert_int_equal(journal_append(journal, "r1", &ev, &err), 1);
+	assert_int_equal(request_stop(journal, "r1", "enough", &result, &err), 0);
+	assert_int_equal(result, REQUEST_APPENDED);
+	assert_true(js_is(journal_appended(journal), "at", "2255-03-14T16:00:00.000Z"));
+	assert_int_equal(request_stop(journal, "r1", "enough", &result, &err), 0);
+	assert_int_equal(result, REQUEST_REPEATED);
+}
+
+static void what_a_newer_version_has_begun_is_refused_by_name(void **state)
+{
+	(void)state;
+	create("r1", "{'engine':'kubernetes','workspace':'/w'}");
+	is_refused("r1", NULL, EXIT_REFUSED, "engine 'kubernetes' is not part of this version",
+		   NULL);
+	create("r2", "{'engine':'local','workspace':'/w','compile':{'kind':'tpu'}}");
+	is_refused("r2", NULL, EXIT_REFUSED, "compiler kind 'tpu' is not part of this version",
+		   NULL);
+}
+
+static void another_plan_is_refused(void **state)
+{
+	json_auto_t *json = quoted_json("{'engine':'local'}");
+	const struct plan plan = { .json = json, .digest = "another" };
+
+	(void)state;
+	create("r1", "{'engine':'local','workspace':'/w'}");
+	is_refused("r1", &plan, EXIT_SPEC, "run r1 belongs to another plan",
+		   "choose another --id; the spec or its source has changed since");
+}
+
+static void a_run_that_does_not_begin_with_a_plan_is_damaged(void **state)
+{
+	struct event ev = { .kind = EV_DRIVER_LEFT };
+	AUTO(auto_free) char *words = NULL;
+
+	(void)state;
+	EVENT_SET(&ev, epoch, 1);
+	append("r1", &ev);
+	words = mem_format("event 1 of run r1 in '%s' is damaged: not 'run.created'",
+			   journal_url(journal));
+	is_refused("r1", NULL, EXIT_REFUSED, words, NULL);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(a_run_that_is_not_there_is_named),
+		TEST(a_stop_of_a_run_that_is_not_there_is_refused),
+		TEST(a_stop_is_dated_no_earlier_than_the_newest_event),
+		TEST(what_a_newer_version_has_begun_is_refused_by_name),
+		TEST(another_plan_is_refused),
+		TEST(a_run_that_does_not_begin_with_a_plan_is_damaged),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
