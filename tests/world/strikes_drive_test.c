@@ -145,6 +145,7 @@ static void leave_messages(struct schedule *places)
 /* Messages that are due, and what the journal says of them. */
 struct outcomes {
 	int64_t started, ended; /* the events that they are about */
+	bool succeeded;
 	struct outcome_row {
 		int sent, failed;
 		char why[128];
@@ -160,13 +161,15 @@ static int see_outcome(void *arg, const struct event *ev, json_t *row, struct er
 	(void)row, (void)err;
 	if (ev && ev->kind == EV_RUN_CREATED)
 		all->started = ev->seq;
-	if (ev && ev->kind == EV_RUN_ENDED)
+	if (ev && ev->kind == EV_RUN_ENDED) {
 		all->ended = ev->seq;
+		all->succeeded = ev->state == OUTCOME_SUCCEEDED;
+	}
 	if (!ev || (ev->kind != EV_NOTIFY_SENT && ev->kind != EV_NOTIFY_FAILED))
 		return 0;
 	if (ev->rule < 0 || ev->rule >= (int64_t)RULES ||
 	    (ev->about != all->started && ev->about != all->ended)) {
-		all->others++;
+		all->others += all->succeeded || ev->rule != (int64_t)RULES;
 		return 0;
 	}
 	one = &all->rows[ev->rule][ev->about == all->ended];
@@ -187,17 +190,18 @@ static int read_outcomes(const char *run, struct outcomes *ret, struct err **err
 	return journal_read(journal, run, 1, see_outcome, ret, err);
 }
 
-/* A rule that hears of the end alone has no message about the beginning. */
-static bool is_due(size_t rule, int about_end)
+/* A rule that hears of the end alone has no message about the beginning, and none of these hears
+ * of a failure. */
+static bool is_due(const struct outcomes *all, size_t rule, int about_end)
 {
-	return about_end || rule < 2;
+	return about_end ? all->succeeded : rule < 2;
 }
 
 static bool are_all_told(const struct outcomes *all)
 {
 	for (size_t rule = 0; rule < HANGS; rule++)
 		for (int end = 0; end < 2; end++)
-			if (is_due(rule, end) &&
+			if (is_due(all, rule, end) &&
 			    all->rows[rule][end].sent + all->rows[rule][end].failed == 0)
 				return false;
 	return true;
@@ -228,7 +232,7 @@ static int check_outcome(const char *run, const struct outcomes *all, size_t rul
 {
 	const struct outcome_row *one = &all->rows[rule][end];
 
-	if (one->sent + one->failed != is_due(rule, end) && rule != HANGS)
+	if (one->sent + one->failed != is_due(all, rule, end) && rule != HANGS)
 		return err_set(err, EXIT_REFUSED, "a message of rule %zu is sent %d, failed %d",
 			       rule, one->sent, one->failed);
 	if (one->sent && failures[rule])

@@ -153,6 +153,29 @@ static void a_row_is_kept_for_the_next_driver(void **state)
 	row_is(next, "{\"step\":6,\"lr\":1}");
 }
 
+static void a_pattern_that_does_not_compile_is_named(void **state)
+{
+	json_auto_t *specs = json_pack("[{s:s, s:s}]", "name", "loss", "regex", "loss (");
+	struct metrics *metrics = NULL;
+	AUTO(err_freep) struct err *err = NULL;
+
+	(void)state;
+	assert_int_equal(metrics_new(specs, &metrics, &err), -1);
+	assert_null(metrics);
+	assert_memory_equal(err->message, "metric 'loss': ", strlen("metric 'loss': "));
+}
+
+static void a_number_that_cannot_be_a_step_is_none(void **state)
+{
+	AUTO(metrics_freep) struct metrics *metrics = one_metric("step", "step (\\S+)");
+
+	(void)state;
+	feed(metrics, "step -1");
+	feed(metrics, "step 1e300");
+	feed(metrics, "step nan");
+	assert_false(metrics_progress(metrics).known);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -162,6 +185,8 @@ int main(void)
 		cmocka_unit_test(what_a_row_holds_was_read_at_one_step),
 		cmocka_unit_test(nodes_that_lag_behind_change_no_row),
 		cmocka_unit_test(a_row_is_kept_for_the_next_driver),
+		cmocka_unit_test(a_pattern_that_does_not_compile_is_named),
+		cmocka_unit_test(a_number_that_cannot_be_a_step_is_none),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
