@@ -49,11 +49,14 @@ static int begin_run(struct driver *driver, struct err **err)
 {
 	const struct plan *plan = driver->options->plan;
 	struct event ev = { .kind = EV_RUN_CREATED };
+	int kept = run_find_kept(driver->journal, driver->run, err);
 	int64_t seed;
 	int recorded;
 
+	if (kept < 0)
+		return -1;
 	/* The new run would take the kept data for its own, by name and place. */
-	if (run_is_kept(driver->journal, driver->run)) {
+	if (kept > 0) {
 		err_set(err, EXIT_SPEC,
 			"an earlier run '%s' was removed, and the only copies of its checkpoints "
 			"or outputs are kept under that id",

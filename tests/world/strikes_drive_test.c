@@ -525,6 +525,24 @@ static int go_on(const char *run, struct err **err)
 	return -1;
 }
 
+/* ---- an id that is taken ---- */
+
+static void keep_data(struct schedule *places)
+{
+	AUTO(auto_free) char *path = mem_format("/srv/user/state/runs/%s/kept.json", places->run);
+
+	tree_put(places->hosts[0], path, "{}", 2, 0600);
+}
+
+static int begin_anew(const char *run, struct err **err)
+{
+	if (operator_begin(run, SPEC, err) == 0)
+		return err_set(err, EXIT_DEFECT, "its kept data would be taken for the new run's");
+	if ((*err)->code == EXIT_SPEC && strstr((*err)->message, "was removed"))
+		err_freep(err);
+	return *err ? -1 : 0;
+}
+
 static const struct strike_action actions[] = {
 	{ .name = "messages left sqlite",
 	  .scenario = "sqlite",
@@ -545,6 +563,11 @@ static const struct strike_action actions[] = {
 	  .again = go_on,
 	  .check = check_told,
 	  .share = 20 },
+	{ .name = "begin anew",
+	  .scenario = "sqlite",
+	  .before = keep_data,
+	  .act = begin_anew,
+	  .share = 5 },
 #define TERMINAL(called, ...)                                                                      \
 	{                                                                                          \
 		.name = called, .scenario = "sqlite", .act = __VA_ARGS__, .again = go_on,          \

@@ -60,16 +60,17 @@ static int count_run(void *arg, const struct event *ev, json_t *row, struct err 
 static int check_removed(const char *run, struct err **err)
 {
 	AUTO(journal_freep) struct journal *journal = NULL;
-	int events = 0;
+	int events = 0, kept;
 
 	if (journal_open(NULL, JOURNAL_READ, &journal, err) < 0 ||
 	    journal_read(journal, run, 1, count_run, &events, err) < 0)
 		return -1;
 	if (events > 0)
 		return err_set(err, EXIT_REFUSED, "%d events are left", events);
-	if (run_has_rests(journal, run) && !run_is_kept(journal, run))
+	kept = run_find_kept(journal, run, err);
+	if (kept == 0 && run_has_rests(journal, run))
 		return err_set(err, EXIT_REFUSED, "a folder is left");
-	return 0;
+	return kept < 0 ? -1 : 0;
 }
 
 /* ---- reading ---- */

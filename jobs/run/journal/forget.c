@@ -315,14 +315,15 @@ static int read_kept(const struct journal *journal, const char *run, json_t **re
 	AUTO(auto_free) char *path = kept_path(journal, run);
 	AUTO(auto_free) char *key = mem_format("runs/%s/" KEPT_FILE, run);
 	AUTO(sb_release) struct sb text = SB_INIT_MAX(KEPT_MAX);
+	AUTO(err_freep) struct err *why = NULL;
 	int there = 1;
 
 	if (journal_is_remote(journal))
 		there = store_get(journal_store(journal), key, KEPT_MAX, &text, NULL, err);
-	else if (!fs_exists(path))
-		return 0;
-	else if (fs_read(path, KEPT_MAX, &text, err) < 0)
-		return -1;
+	else if (fs_read(path, KEPT_MAX, &text, &why) < 0)
+		there = why->os_errno == ENOENT ? 0 : -1;
+	if (there < 0 && why)
+		*err = TAKE(why);
 	return there <= 0 ? there : js_parse(text.text, text.len, path, ret, err) < 0 ? -1 : 1;
 }
 
@@ -346,12 +347,11 @@ static int write_kept(const struct forget_removal *removal, struct err **err)
 	return fs_write_atomic(path, text, strlen(text), 0600, err);
 }
 
-bool run_is_kept(const struct journal *journal, const char *run)
+int run_find_kept(const struct journal *journal, const char *run, struct err **err)
 {
-	AUTO(err_freep) struct err *ignored = NULL;
 	json_auto_t *kept = NULL;
 
-	return text_run_id_valid(run) && read_kept(journal, run, &kept, &ignored) > 0;
+	return text_run_id_valid(run) ? read_kept(journal, run, &kept, err) : 0;
 }
 
 /* ---- the whole run ---- */
@@ -444,6 +444,8 @@ int run_forget(struct journal *journal, const char *run, const struct forget_opt
 bool run_has_rests(const struct journal *journal, const char *run)
 {
 	AUTO(auto_free) char *folder = mem_format("%s/runs/%s", journal_dir(journal), run);
+	AUTO(err_freep) struct err *unknown = NULL;
 
-	return text_run_id_valid(run) && (fs_is_dir(folder) || run_is_kept(journal, run));
+	return text_run_id_valid(run) &&
+	       (fs_is_dir(folder) || run_find_kept(journal, run, &unknown) != 0);
 }

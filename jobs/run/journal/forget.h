@@ -33,7 +33,8 @@ int run_forget(struct journal *journal, const char *run, const struct forget_opt
  * run. */
 bool run_has_rests(const struct journal *journal, const char *run);
 
-/* True if a run of that id was forgotten and its only copies of data are kept under it. */
-bool run_is_kept(const struct journal *journal, const char *run);
+/* Returns 1 if a run of that id was forgotten and its only copies of data are kept under it, 0 if
+ * not, -1 if that cannot be seen. */
+int run_find_kept(const struct journal *journal, const char *run, struct err **err);
 
 #endif
