@@ -42,6 +42,7 @@ static struct process *struck; /* whose calls fail; NULL: none do */
 static strike_fn before_fn;    /* of strikes_do() */
 static const char *only;       /* cases with that in their words; NULL: all */
 static uint64_t calls, sites, share, cases, broken;
+static bool have_hit; /* a call of `act` */
 
 /* The case that this process is: of which call, and how. */
 static struct {
@@ -260,6 +261,8 @@ static int play(const char *what, bool strikes)
 	       process->calls < MOST_CALLS)
 		world_play_until(now_ns + WORLD_S);
 	struck = NULL;
+	if (strikes)
+		have_hit = process && process->refused > 0;
 	if (process && process->state == PROCESS_ALIVE)
 		printf("after %lld s and %llu calls:\n", (long long)((now_ns - began_ns) / WORLD_S),
 		       (unsigned long long)process->calls);
@@ -359,6 +362,31 @@ void strikes_add_to_spec(const char *lines)
 
 		tree_put(places.hosts[host], path, longer, strlen(longer), 0644);
 	}
+}
+
+/* ---- driving ---- */
+
+int strikes_drive(const char *run, struct err **err)
+{
+	return operator_run(run, STRIKES_SPEC, err);
+}
+
+int strikes_drive_on(const char *run, struct err **err)
+{
+	AUTO(err_freep) struct err *other = NULL;
+	int result = strikes_drive(run, &other);
+
+	if (result >= 0)
+		return result;
+	if (other->code == EXIT_SPEC)
+		return operator_resume(run, err);
+	*err = TAKE(other);
+	return -1;
+}
+
+bool strikes_have_hit(void)
+{
+	return have_hit;
 }
 
 /* ---- all of it ---- */

@@ -326,13 +326,6 @@ static int find_damage(const char *run, struct err **err)
 
 /* ---- driving ---- */
 
-#define SPEC "/srv/user/job/job.yaml"
-
-static int drive(const char *run, struct err **err)
-{
-	return operator_run(run, SPEC, err);
-}
-
 static int see_end(void *arg, const struct event *ev, json_t *row, struct err **err)
 {
 	(void)row, (void)err;
@@ -353,7 +346,7 @@ static int check_ended(const char *run, struct err **err)
 
 static int begin_run(const char *run, struct err **err)
 {
-	return operator_begin(run, SPEC, err);
+	return operator_begin(run, STRIKES_SPEC, err);
 }
 
 /* A file that could not be looked at for minutes is not in the plan: the id belongs to that plan
@@ -544,9 +537,12 @@ static const struct strike_action actions[] = {
 	ACTION("lease look bucket", "far", kill_writer, look_at_lease),
 	ACTION("lease take sqlite", "sqlite", kill_writer, take_lease),
 	ACTION("lease take folder", "two-nodes", kill_writer, take_lease),
-	ACTION("drive sqlite", "sqlite", add_all, drive, .check = check_ended, .share = 10),
-	ACTION("drive folder", "two-nodes", add_all, drive, .check = check_ended, .share = 10),
-	ACTION("drive bucket", "far", add_all, drive, .check = check_ended, .share = 2),
+	ACTION("drive sqlite", "sqlite", add_all, strikes_drive, .again = strikes_drive_on,
+	       .check = check_ended, .share = 10),
+	ACTION("drive folder", "two-nodes", add_all, strikes_drive, .again = strikes_drive_on,
+	       .check = check_ended, .share = 10),
+	ACTION("drive bucket", "far", add_all, strikes_drive, .again = strikes_drive_on,
+	       .check = check_ended, .share = 2),
 #undef ACTION
 };
 
