@@ -120,6 +120,14 @@ static void what_a_newer_version_has_begun_is_refused_by_name(void **state)
 		   NULL);
 }
 
+static void a_cache_that_cannot_be_opened_is_named(void **state)
+{
+	(void)state;
+	create("r1", "{'engine':'local','workspace':'/w','compile':{'kind':'neuron',"
+		     "'cache':'s3://b'}}");
+	is_refused("r1", NULL, EXIT_REFUSED, "'s3://b' names no bucket", NULL);
+}
+
 static void another_plan_is_refused(void **state)
 {
 	json_auto_t *json = quoted_json("{'engine':'local'}");
@@ -153,6 +161,7 @@ int main(void)
 		TEST(a_stop_of_a_run_that_is_not_there_is_refused),
 		TEST(a_stop_is_dated_no_earlier_than_the_newest_event),
 		TEST(what_a_newer_version_has_begun_is_refused_by_name),
+		TEST(a_cache_that_cannot_be_opened_is_named),
 		TEST(another_plan_is_refused),
 		TEST(a_run_that_does_not_begin_with_a_plan_is_damaged),
 	};

@@ -207,18 +207,79 @@ static void an_agent_that_is_not_installed_is_named(void **state)
 	json_decref(driver.plan);
 	driver.plan = quoted_json("{'engine':'batch','spec':{'batch':{'agent':'/opt/"
 				  "stoker'}},'compile':{},'phases':[]}");
-	driver.agent_prefix = (char *)"agents/0/"; /* published before */
+	driver.agent_prefix = mem_copy("agents/0/"); /* published before */
 	setenv("STOKER_AGENT", "/nowhere", 1);
 	assert_int_equal(submit(&wait_ms, &err), -1);
 	unsetenv("STOKER_AGENT");
 	assert_non_null(strstr(err->message, "cannot write the order of stk-r1-train-1"));
 	assert_non_null(strstr(err->message, "/nowhere"));
 	err_freep(&err);
-	driver.agent_prefix = NULL;
+	free(TAKE(driver.agent_prefix));
 	setenv("STOKER_AGENT", "/nowhere", 1);
 	assert_int_equal(submit(&wait_ms, &err), -1);
 	unsetenv("STOKER_AGENT");
 	assert_non_null(strstr(err->message, "/nowhere"));
+}
+
+/* An agent that is baked into the image says by its digest whether it is this stoker's. */
+static void the_order_of_an_agent_in_the_image_names_the_agent(void **state)
+{
+	AUTO(auto_free) char *agent = mem_format("%s/stoker-node", dir);
+	AUTO(auto_free) char *path = mem_format("%s/runs/r1/train-1/order.json", dir);
+	AUTO(err_freep) struct err *err = NULL;
+	json_auto_t *order = NULL;
+	int64_t wait_ms = 0;
+
+	(void)state;
+	json_object_set_new(driver.plan, "engine", json_string("batch"));
+	json_object_set_new(driver.plan, "spec", quoted_json("{'batch':{'agent':'/opt/stoker'}}"));
+	driver.agent_prefix = mem_copy("agents/0/"); /* published before */
+	assert_int_equal(fs_write_atomic(agent, "agent", 5, 0755, &err), 0);
+	setenv("STOKER_AGENT", dir, 1);
+	answer = EXIT_DONE;
+	assert_int_equal(submit(&wait_ms, &err), 0);
+	unsetenv("STOKER_AGENT");
+	assert_int_equal(js_load(path, 65536, &order, &err), 0);
+	/* sha256sum of "agent" */
+	assert_string_equal(js_str(order, "agent"),
+			    "d4f0bc5a29de06b510f9aa428f1eedba926012b591fef7a518e776a7c9bd1824");
+	free(driver.agent_prefix);
+}
+
+static void a_secret_that_is_missing_keeps_a_job_from_being_submitted(void **state)
+{
+	AUTO(err_freep) struct err *err = NULL;
+	int64_t wait_ms = 0;
+
+	(void)state;
+	json_decref(driver.plan);
+	driver.plan = quoted_json("{'engine':'local','secrets':{'TOKEN':'env:NOBODYS'}}");
+	assert_int_equal(submit(&wait_ms, &err), -1);
+	assert_non_null(strstr(err->message, "TOKEN"));
+	assert_false(driver.submitted);
+}
+
+static int cannot_say(struct engine *engine, const char *name, const char *prefix, struct err **err)
+{
+	(void)engine, (void)name, (void)prefix;
+	return err_set(err, EXIT_UNREACHABLE, "no answer");
+}
+
+static void a_job_that_is_not_found_for_want_of_an_answer_is_not_missing(void **state)
+{
+	static const struct engine_ops ops = { .name = "batch", .find = cannot_say };
+	struct engine engine = { &ops };
+	const struct effect effect = {
+		.kind = EFFECT_FIND, .phase = PHASE_TRAIN, .attempt = 1, .job = "stk-r1-train-1"
+	};
+	AUTO(err_freep) struct err *err = NULL;
+
+	(void)state;
+	driver.engine = &engine;
+	recorded.kind = EV_DRIVER_LEFT;
+	assert_int_equal(submit_find(&driver, &effect, &err), -1);
+	assert_string_equal(err->message, "no answer");
+	assert_int_equal(recorded.kind, EV_DRIVER_LEFT);
 }
 
 /* ---- the environment of agents ---- */
@@ -274,6 +335,12 @@ int main(void)
 		cmocka_unit_test_setup_teardown(without_a_lease_nothing_is_submitted, begin, end),
 		cmocka_unit_test_setup_teardown(an_agent_that_is_not_installed_is_named, begin,
 						end),
+		cmocka_unit_test_setup_teardown(the_order_of_an_agent_in_the_image_names_the_agent,
+						begin, end),
+		cmocka_unit_test_setup_teardown(
+			a_secret_that_is_missing_keeps_a_job_from_being_submitted, begin, end),
+		cmocka_unit_test_setup_teardown(
+			a_job_that_is_not_found_for_want_of_an_answer_is_not_missing, begin, end),
 		cmocka_unit_test(an_agent_gets_its_secrets_and_little_else),
 	};
 
