@@ -371,19 +371,6 @@ int strikes_drive(const char *run, struct err **err)
 	return operator_run(run, STRIKES_SPEC, err);
 }
 
-int strikes_drive_on(const char *run, struct err **err)
-{
-	AUTO(err_freep) struct err *other = NULL;
-	int result = strikes_drive(run, &other);
-
-	if (result >= 0)
-		return result;
-	if (other->code == EXIT_SPEC)
-		return operator_resume(run, err);
-	*err = TAKE(other);
-	return -1;
-}
-
 bool strikes_have_hit(void)
 {
 	return have_hit;

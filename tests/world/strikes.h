@@ -52,10 +52,8 @@ void strikes_do(strike_fn fn);
 void strikes_add_to_spec(const char *lines);
 
 #define STRIKES_SPEC "/srv/user/job/job.yaml"
-/* Drives a run of the spec; the second goes on with the run if it belongs to another plan by now:
- * what could not be looked at for minutes is not in that. */
+/* Drives a run of the spec. */
 int strikes_drive(const char *run, struct err **err);
-int strikes_drive_on(const char *run, struct err **err);
 
 /* For `check`: a call of `act` was refused. */
 bool strikes_have_hit(void);

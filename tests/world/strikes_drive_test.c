@@ -264,8 +264,8 @@ static int begin_anew(const char *run, struct err **err)
 static const struct strike_action actions[] = {
 #define TERMINAL(called, ...)                                                                      \
 	{                                                                                          \
-		.name = called, .scenario = "sqlite", .act = __VA_ARGS__,                          \
-		.again = strikes_drive_on, .check = check_end, .share = 20                         \
+		.name = called, .scenario = "sqlite", .act = __VA_ARGS__, .again = strikes_drive,  \
+		.check = check_end, .share = 20                                                    \
 	}
 	TERMINAL("asked", be_asked),
 	TERMINAL("hung up", hang_up),

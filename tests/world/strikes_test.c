@@ -537,12 +537,10 @@ static const struct strike_action actions[] = {
 	ACTION("lease look bucket", "far", kill_writer, look_at_lease),
 	ACTION("lease take sqlite", "sqlite", kill_writer, take_lease),
 	ACTION("lease take folder", "two-nodes", kill_writer, take_lease),
-	ACTION("drive sqlite", "sqlite", add_all, strikes_drive, .again = strikes_drive_on,
-	       .check = check_ended, .share = 10),
-	ACTION("drive folder", "two-nodes", add_all, strikes_drive, .again = strikes_drive_on,
-	       .check = check_ended, .share = 10),
-	ACTION("drive bucket", "far", add_all, strikes_drive, .again = strikes_drive_on,
-	       .check = check_ended, .share = 2),
+	ACTION("drive sqlite", "sqlite", add_all, strikes_drive, .check = check_ended, .share = 10),
+	ACTION("drive folder", "two-nodes", add_all, strikes_drive, .check = check_ended,
+	       .share = 10),
+	ACTION("drive bucket", "far", add_all, strikes_drive, .check = check_ended, .share = 2),
 #undef ACTION
 };
 
