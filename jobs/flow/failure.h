@@ -66,11 +66,7 @@ enum failure_stopped {
 };
 
 /* How the engine refused the job. */
-enum failure_refused {
-	FAILURE_NOT_REFUSED,
-	FAILURE_REFUSED_INVALID,
-	FAILURE_REFUSED_DENIED
-};
+enum failure_refused { FAILURE_NOT_REFUSED, FAILURE_REFUSED_INVALID, FAILURE_REFUSED_DENIED };
 
 struct failure_row;
 

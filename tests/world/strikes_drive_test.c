@@ -19,6 +19,8 @@
 #include "tests/world/strikes.h"
 #include "tests/world/tree.h"
 
+#define WORKSPACE "/srv/user/work"
+
 /* ---- a terminal ---- */
 
 /* What happens once the first numbers of the training are shown. */
@@ -55,7 +57,7 @@ static void on_numbers(void *arg, const struct event *ev)
 	disk_is_full = terminal->disk_is_full;
 	if (terminal->stop_file) {
 		AUTO(auto_free)
-		char *path = mem_format("/srv/user/work/runs/%s/stop.json", self->argv[2]);
+		char *path = mem_format(WORKSPACE "/runs/%s/stop.json", self->argv[2]);
 
 		tree_put(self->machine, path, terminal->stop_file, strlen(terminal->stop_file),
 			 0600);
@@ -228,7 +230,7 @@ static int see_end(void *arg, const struct event *ev, json_t *row, struct err **
 static int check_end(const char *run, struct err **err)
 {
 	AUTO(journal_freep) struct journal *journal = NULL;
-	AUTO(auto_free) char *stop_file = mem_format("/srv/user/work/runs/%s/stop.json", run);
+	AUTO(auto_free) char *stop_file = mem_format(WORKSPACE "/runs/%s/stop.json", run);
 	struct seen_end seen = { 0 };
 
 	if (journal_open(NULL, JOURNAL_READ, &journal, err) < 0 ||

@@ -118,7 +118,7 @@ static struct attempt_watch *begin(enum phase phase, const char *plan)
 	snprintf(dir, sizeof dir, "/tmp/stoker-attempt-XXXXXX");
 	assert_non_null(mkdtemp(dir));
 	state = mem_format("dir:%s/state", dir);
-	work = mem_format("%s/work", dir);
+	work = mem_format("%s/ws", dir);
 	memset(&said, 0, sizeof said);
 	for (int node = 0; node < NODES_MAX; node++)
 		said.logs[node] = SB_INIT;

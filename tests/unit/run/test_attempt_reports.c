@@ -386,7 +386,7 @@ static void what_is_missing_of_the_outputs_is_told_by_node(void **state)
 	assert_string_equal(js_str(outputs, "why"),
 			    "node 0: 'x' is a link; node 0: 'y' is not there; node 0: cannot be "
 			    "read; node 0: 'z' is a pipe, and 2 more; node 1: the disk is full");
-	assert_non_null(strstr(js_str(outputs, "url"), "/work/runs/r1/outputs/train-1"));
+	assert_non_null(strstr(js_str(outputs, "url"), "/ws/runs/r1/outputs/train-1"));
 	outputs_record(watch, outputs);
 	assert_string_equal(newest("outputs.left", "reason"), js_str(outputs, "why"));
 	json_object_del(outputs, "why");

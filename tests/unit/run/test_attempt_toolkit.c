@@ -38,7 +38,7 @@ static void check(struct attempt_watch *watch, const struct engine_status *statu
 /* What the next driver would find; NULL: nothing. The caller frees it. */
 static json_t *stopped_file(void)
 {
-	AUTO(auto_free) char *path = mem_format("%s/work/runs/r1/train-1/stopped.json", dir);
+	AUTO(auto_free) char *path = mem_format("%s/ws/runs/r1/train-1/stopped.json", dir);
 	AUTO(err_freep) struct err *err = NULL;
 	json_t *value = NULL;
 
@@ -150,7 +150,7 @@ static void no_stop_is_asked_for_before_its_reason_is_written(void **state)
 {
 	struct attempt_watch *watch = begin(PHASE_TRAIN, PLAN);
 	AUTO(err_freep) struct err *err = NULL;
-	AUTO(auto_free) char *work = mem_format("%s/work", dir);
+	AUTO(auto_free) char *work = mem_format("%s/ws", dir);
 	struct faulty_store *store = faulty_new(work);
 
 	(void)state;
