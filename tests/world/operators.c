@@ -43,8 +43,8 @@ static int drive(struct journal *journal, const char *run, const struct plan *pl
 	return driver_run(journal, &options, &code, err) < 0 ? -1 : (int)code;
 }
 
-static int load_plan(const char *path, const struct journal *journal, struct plan **ret,
-		     struct err **err)
+int operator_plan(const char *path, const struct journal *journal, struct plan **ret,
+		  struct err **err)
 {
 	AUTO(spec_freep) struct spec *spec = NULL;
 	AUTO(problems_release) struct problems problems = { 0 };
@@ -66,7 +66,7 @@ int operator_run(const char *run, const char *spec, struct err **err)
 	AUTO(plan_freep) struct plan *plan = NULL;
 
 	if (journal_open(NULL, JOURNAL_WRITE, &journal, err) < 0 ||
-	    load_plan(spec, journal, &plan, err) < 0)
+	    operator_plan(spec, journal, &plan, err) < 0)
 		return -1;
 	return drive(journal, run, plan, err);
 }
@@ -78,7 +78,7 @@ int operator_begin(const char *run, const char *spec, struct err **err)
 	struct driver_options options = { .run = run };
 
 	if (journal_open(NULL, JOURNAL_WRITE, &journal, err) < 0 ||
-	    load_plan(spec, journal, &plan, err) < 0)
+	    operator_plan(spec, journal, &plan, err) < 0)
 		return -1;
 	options.plan = plan;
 	return driver_begin(journal, &options, err);

@@ -12,7 +12,14 @@
 
 #include "jobs/base/err.h"
 
+struct journal;
+struct plan;
+
 void operators_register(void);
+
+/* Loads a spec and makes its plan, as `run`, `plan` and `cache why` do. */
+int operator_plan(const char *spec, const struct journal *journal, struct plan **ret,
+		  struct err **err);
 
 /* The work of `run` and `resume`; the exit status that the run has, or -1. */
 int operator_run(const char *run, const char *spec, struct err **err);
