@@ -120,16 +120,47 @@ static void a_holder_whose_right_conditions_are_refused_has_no_lease_in_the_end(
 	faulty_free(&store->base);
 }
 
+/* What is in the way of a lock is named, and taken away where damage is wanted out of the way. */
+static void what_is_no_file_is_an_obstacle_with_a_cure(void **state)
+{
+	AUTO(auto_free) char *path = mem_format("%s/runs/r/" LEASE_LOCK, dir);
+	struct lease_rules rules = fast;
+	AUTO(lease_freep) struct lease *lease = NULL, *looked = NULL;
+	AUTO(err_freep) struct err *err = NULL;
+	int64_t wait_ms;
+
+	(void)state;
+	assert_int_equal(fs_mkdirs(path, &err), 0);
+	assert_int_equal(lease_check(journal, "r", &fast, &looked, &err), -1);
+	assert_int_equal(err->code, EXIT_REFUSED);
+	assert_non_null(strstr(err->message, LEASE_LOCK));
+	assert_non_null(err->hint);
+	err_freep(&err);
+	assert_int_equal(lease_try(journal, "r", &fast, &lease, &wait_ms, &err), -1);
+	assert_int_equal(err->code, EXIT_REFUSED);
+	assert_non_null(strstr(err->message, LEASE_LOCK));
+	err_freep(&err);
+	lease_freep(&lease);
+	rules.over_damage = true;
+	lease = take(&rules);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
+	const struct CMUnitTest lock[] = {
+		TEST(what_is_no_file_is_an_obstacle_with_a_cure),
+	};
+	const struct CMUnitTest object[] = {
 		TEST(garbage_is_an_error_with_a_cure),
 		TEST(garbage_is_taken_over_where_that_is_wanted_after_its_time),
 		TEST(its_holder_writes_it_anew_over_garbage),
 		TEST(what_refuses_right_conditions_is_tried_ever_more_rarely),
 		TEST(a_holder_whose_right_conditions_are_refused_has_no_lease_in_the_end),
 	};
+	int failed;
 
+	scheme = "sqlite";
+	failed = cmocka_run_group_tests_name("lock", lock, NULL, NULL);
 	scheme = "dir";
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return failed + cmocka_run_group_tests_name("object", object, NULL, NULL);
 }
