@@ -10,6 +10,7 @@
 #include "jobs/base/mem.h"
 #include "jobs/base/text/js.h"
 #include "jobs/cache/manifest/compile_manifest.h"
+#include "jobs/run/journal/forget.h"
 #include "jobs/run/plan/conditions.h"
 #include "jobs/run/plan/plan.h"
 #include "jobs/run/plan/preflight.h"
@@ -390,6 +391,47 @@ static int refuse_to_begin_anew(const char *run, struct err **err)
 	return why || *err ? -1 : refuse(err, "it left without a word");
 }
 
+/* ---- what a removal leaves ---- */
+
+static int remove_run(const char *run, struct err **err)
+{
+	AUTO(journal_freep) struct journal *journal = NULL;
+	const struct forget_options options = { .with_checkpoints = false };
+	json_auto_t *removal = NULL;
+
+	if (journal_open(NULL, JOURNAL_WRITE, &journal, err) < 0)
+		return -1;
+	return run_forget(journal, run, &options, NULL, NULL, NULL, &removal, err);
+}
+
+/* Of each checkpoint one copy is left: that beneath checkpoint.url, where there is one. */
+static int check_copies(const char *run, struct err **err)
+{
+	AUTO(journal_freep) struct journal *journal = NULL;
+	AUTO(auto_free) char *elsewhere = mem_format("saved/%s/attempt-1/checkpoint-8", run);
+	AUTO(auto_free) char *own = mem_format("runs/%s/train-1/checkpoints/checkpoint-8", run);
+	AUTO(auto_free) char *copy = fs_join(elsewhere, "meta.json");
+	AUTO(auto_free) char *only = fs_join(own, "meta.json");
+
+	if (journal_open(NULL, JOURNAL_READ, &journal, err) < 0)
+		return -1;
+	if (!workspace_has(copy) && !workspace_has(only))
+		return refuse(err, "the checkpoint is gone");
+	if (workspace_has(copy) && workspace_has(only))
+		return refuse(err, "a second copy is left");
+	if (run_is_kept(journal, run) != workspace_has(only))
+		return refuse(err, "it is not told what is kept");
+	return 0;
+}
+
+static void save_at_home(struct schedule *places)
+{
+	strikes_edit_spec(places->setting.far_workspace ? "  url: s3://bucket/work/saved\n"
+							: "  url: /srv/user/work/saved\n",
+			  "");
+	strikes_run_to_end(places);
+}
+
 /* ---- the rights in buckets ---- */
 
 static void leave_probes(struct schedule *places)
@@ -450,6 +492,10 @@ static const struct strike_action actions[] = {
 	ACTION("lost checkpoints", "sqlite", lose_checkpoints, refuse_to_begin_anew, .share = 3),
 	ACTION("lost checkpoints bucket", "bucket", lose_checkpoints, refuse_to_begin_anew,
 	       .share = 3),
+	ACTION("rm copies", "sqlite", strikes_run_to_end, remove_run, .check = check_copies),
+	ACTION("rm copies bucket", "bucket", strikes_run_to_end, remove_run, .check = check_copies),
+	ACTION("rm only copies", "sqlite", save_at_home, remove_run, .check = check_copies),
+	ACTION("rm only copies bucket", "bucket", save_at_home, remove_run, .check = check_copies),
 	ACTION("probe", "far", leave_probes, probe_places, .check = check_probed),
 #undef ACTION
 };
