@@ -26,6 +26,8 @@
 
 #define JOB      "/srv/user/job/"
 #define SPEC     JOB "job.yaml"
+#define WORK     "/srv/user/work" /* the workspace; where it is far: FAR */
+#define FAR      "s3://bucket/work"
 #define ABOVE_MS ((int64_t)2 * 3600 * WORLD_S / WORLD_MS)
 
 static int refuse(struct err **err, const char *words)
@@ -319,7 +321,7 @@ static int64_t left; /* the step of the last checkpoint */
 /* The agent was killed before it could mark all checkpoints. */
 static void leave_checkpoints(struct schedule *places)
 {
-	strikes_edit_spec("  url: /srv/user/work/saved\n", "");
+	strikes_edit_spec("  url: " WORK "/saved\n", "");
 	kill_training();
 	for (int64_t step = 0; step < 40; step++) {
 		AUTO(auto_free)
@@ -423,8 +425,8 @@ static int check_copies(const char *run, struct err **err)
 
 static void save_at_home(struct schedule *places)
 {
-	strikes_edit_spec(places->setting.far_workspace ? "  url: s3://bucket/work/saved\n"
-							: "  url: /srv/user/work/saved\n",
+	strikes_edit_spec(places->setting.far_workspace ? "  url: " FAR "/saved\n"
+							: "  url: " WORK "/saved\n",
 			  "");
 	strikes_run_to_end(places);
 }
