@@ -141,7 +141,8 @@ int background_start(struct journal *journal, const char *run, struct background
 	start->journal = journal;
 	start->run = mem_copy(run);
 	start->log = fs_join(folder, "driver.log");
-	if (fs_mkdirs(folder, err) < 0)
+	if (fs_mkdirs(folder, err) < 0 ||
+	    damage_refuse_obstacle(folder, "driver.log", "output of drivers", err) < 0)
 		return -1;
 	/* Opening a pipe would wait for its other end. */
 	out = open(start->log,
@@ -149,8 +150,6 @@ int background_start(struct journal *journal, const char *run, struct background
 		   0600);
 	if (out < 0)
 		return fs_error(err, errno, "cannot open '%s'", start->log);
-	if (damage_refuse_obstacle(folder, "driver.log", "output of drivers", err) < 0)
-		return -1;
 	start->from = lseek(out, 0, SEEK_END);
 	if (spawn_driver(start, out, err) < 0)
 		return -1;

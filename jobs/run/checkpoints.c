@@ -76,8 +76,11 @@ int checkpoints_record_marks(struct driver *driver, int64_t attempt, struct err 
  * must not wait for it. */
 #define LEFT_LIMIT_MS (5 * LEFT_WAIT_MS)
 
-/* True if the node or the agent died, and the engine says that nothing of the attempt runs. Taken
- * from the engine and the report, so that it is known after a takeover too. */
+enum { LEFT_NONE, LEFT_SOME, LEFT_UNKNOWN };
+
+/* LEFT_SOME if the node or the agent died, and the engine says that nothing of the attempt runs;
+ * LEFT_UNKNOWN if it cannot see. Taken from the engine and the report, so that it is known after a
+ * takeover too. */
 static int is_dead(struct driver *driver, const char *prefix, struct err **err)
 {
 	int64_t attempt = driver->flow.attempts[PHASE_TRAIN];
@@ -89,14 +92,16 @@ static int is_dead(struct driver *driver, const char *prefix, struct err **err)
 	if (attempt_read_report(driver, prefix, 0, &report, err) < 0)
 		return -1;
 	if (node_report_is_final(&report))
-		return 0; /* the agent has made its last pass */
+		return LEFT_NONE; /* the agent has made its last pass */
 	if (driver->engine->ops->describe(driver->engine, job, prefix, &status, err) < 0)
 		return -1;
-	return status.state == ENGINE_ENDED;
+	return status.state == ENGINE_ENDED     ? LEFT_SOME
+	       : status.state == ENGINE_UNKNOWN ? LEFT_UNKNOWN
+						: LEFT_NONE;
 }
 
-/* True if marking would help. Checkpoints that have to be copied first stay where they are: only
- * the agent of that node reaches them. */
+/* LEFT_SOME if marking would help. Checkpoints that have to be copied first stay where they are:
+ * only the agent of that node reaches them. */
 static int has_left_some(struct driver *driver, const struct ckpt_root *root,
 			 const struct ckpt_kind *kind, struct err **err)
 {
@@ -107,20 +112,22 @@ static int has_left_some(struct driver *driver, const struct ckpt_root *root,
 	int dead;
 
 	if (root->store || (js_str(checkpoint, "url") && js_is(checkpoint, "sync", "agent")))
-		return 0;
+		return LEFT_NONE;
 	dead = is_dead(driver, prefix, err);
-	if (dead <= 0)
+	if (dead != LEFT_SOME)
 		return dead;
 	if (checkpoint_find(root->path, kind, &list, err) < 0)
 		return -1;
 	for (size_t i = 0; i < list.count; i++)
 		if (list.items[i].positively_verified &&
 		    list.items[i].step > driver->flow.checkpoint_step)
-			return 1;
-	return 0;
+			return LEFT_SOME;
+	return LEFT_NONE;
 }
 
-static void mark_quiet(struct driver *driver, const struct ckpt_root *root)
+/* Marks what has settled, the oldest first. False if one cannot be marked now; `last`: then the
+ * next ones are marked without it. */
+static bool mark_quiet(struct driver *driver, const struct ckpt_root *root, bool last)
 {
 	struct ckpt_owner owner = { driver->run, driver->flow.nonce,
 				    driver->flow.attempts[PHASE_TRAIN] };
@@ -131,10 +138,24 @@ static void mark_quiet(struct driver *driver, const struct ckpt_root *root)
 		AUTO(err_freep) struct err *ignored = NULL;
 
 		/* A checkpoint that cannot be marked is not chosen. */
-		if (ckpt->positively_verified && ckpt->step > driver->flow.checkpoint_step)
-			(void)!checkpoint_mark(root, ckpt, &owner, clock_utc_now(), &ignored);
+		if (ckpt->positively_verified && ckpt->step > driver->flow.checkpoint_step &&
+		    checkpoint_mark(root, ckpt, &owner, clock_utc_now(), &ignored) < 0 && !last)
+			return false;
 		checkpoint_watch_take(driver->leftovers, name);
 	}
+	return true;
+}
+
+/* Time in ms since leftovers of the newest attempt were first looked for. */
+static int64_t sought_ms(struct driver *driver)
+{
+	int64_t attempt = driver->flow.attempts[PHASE_TRAIN];
+
+	if (driver->sought_attempt != attempt) {
+		driver->sought_attempt = attempt;
+		driver->leftovers_since = clock_mono_now();
+	}
+	return clock_mono_now().ms - driver->leftovers_since.ms;
 }
 
 /* An agent marks a checkpoint a few beats after it was saved. The last checkpoints of a killed
@@ -153,12 +174,14 @@ static int mark_left_behind(struct driver *driver, struct err **err)
 	if (!driver->leftovers) {
 		int64_t attempt = driver->flow.attempts[PHASE_TRAIN];
 		bool unsettled = kind && driver->searched_attempt != attempt;
-		int some = unsettled ? has_left_some(driver, &root, kind, err) : 0;
+		int some = unsettled ? has_left_some(driver, &root, kind, err) : LEFT_NONE;
 
-		if (some == 0)
+		if (some == LEFT_UNKNOWN)
+			some = sought_ms(driver) < LEFT_LIMIT_MS ? LEFT_UNKNOWN : LEFT_NONE;
+		if (some == LEFT_NONE)
 			driver->searched_attempt = attempt;
-		if (some <= 0)
-			return some;
+		if (some != LEFT_SOME)
+			return some < 0 ? -1 : some == LEFT_UNKNOWN;
 		driver->leftovers = checkpoint_watch_new(root.path, kind, LEFT_QUIET_MS);
 		driver->leftovers_since = clock_mono_now();
 	}
@@ -168,9 +191,9 @@ static int mark_left_behind(struct driver *driver, struct err **err)
 	}
 	waited_ms = clock_mono_now().ms - driver->leftovers_since.ms;
 	if (waited_ms < LEFT_WAIT_MS ||
-	    (waited_ms < LEFT_LIMIT_MS && checkpoint_watch_busy(driver->leftovers)))
+	    (waited_ms < LEFT_LIMIT_MS && checkpoint_watch_busy(driver->leftovers)) ||
+	    !mark_quiet(driver, &root, waited_ms >= LEFT_LIMIT_MS))
 		return 1;
-	mark_quiet(driver, &root);
 	driver->searched_attempt = driver->flow.attempts[PHASE_TRAIN];
 	checkpoint_watch_freep(&driver->leftovers);
 	return checkpoints_record_marks(driver, driver->flow.attempts[PHASE_TRAIN], err);

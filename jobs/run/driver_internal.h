@@ -116,9 +116,9 @@ struct driver {
 	struct mono seen_at;
 	bool verify_pending;
 	/* The training attempt without a last report of its agent that has been searched for
-	 * unmarked checkpoints, 0: none; these, until they are settled: rebuilt, from the engine,
-	 * the report and the folder */
-	int64_t searched_attempt;
+	 * unmarked checkpoints, 0: none; the one that is searched since then; these, until they are
+	 * settled: rebuilt, from the engine, the report and the folder */
+	int64_t searched_attempt, sought_attempt;
 	struct ckpt_watch *leftovers;
 	struct mono leftovers_since;
 	struct notify *notify;  /* NULL: no notification was ever due: journal (notify_queue.h) */

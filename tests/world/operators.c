@@ -32,8 +32,8 @@ static enum interrupt on_interrupt(void *arg, int signo)
 	return signo == SIGINT && habits_stop_on_interrupt() ? INTERRUPT_STOP : INTERRUPT_DETACH;
 }
 
-static int load_plan(const char *path, const struct journal *journal, struct plan **ret,
-		     struct err **err)
+int operator_plan(const char *path, const struct journal *journal, struct plan **ret,
+		  struct err **err)
 {
 	AUTO(spec_freep) struct spec *spec = NULL;
 	AUTO(problems_release) struct problems problems = { 0 };
@@ -57,7 +57,7 @@ int operator_drive(const struct driver_options *given, const char *spec, struct 
 	enum exit_code code = EXIT_DEFECT;
 
 	if (journal_open(NULL, JOURNAL_WRITE, &journal, err) < 0 ||
-	    (spec && load_plan(spec, journal, &plan, err) < 0))
+	    (spec && operator_plan(spec, journal, &plan, err) < 0))
 		return -1;
 	options.plan = plan;
 	return driver_run(journal, &options, &code, err) < 0 ? -1 : (int)code;
@@ -77,7 +77,7 @@ int operator_begin(const char *run, const char *spec, struct err **err)
 	struct driver_options options = { .run = run };
 
 	if (journal_open(NULL, JOURNAL_WRITE, &journal, err) < 0 ||
-	    load_plan(spec, journal, &plan, err) < 0)
+	    operator_plan(spec, journal, &plan, err) < 0)
 		return -1;
 	options.plan = plan;
 	return driver_begin(journal, &options, err);

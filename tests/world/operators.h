@@ -12,9 +12,15 @@
 
 #include "jobs/base/err.h"
 
+struct driver_options;
+struct journal;
+struct plan;
+
 void operators_register(void);
 
-struct driver_options;
+/* Loads a spec and makes its plan, as `run`, `plan` and `cache why` do. */
+int operator_plan(const char *spec, const struct journal *journal, struct plan **ret,
+		  struct err **err);
 
 /* The work of `run` (`spec` NULL: of `resume`) before a terminal that these options stand for,
  * without a plan; the exit status that the run has, or -1. */

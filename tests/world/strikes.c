@@ -54,6 +54,11 @@ static struct {
 	char words[200];
 } own;
 
+bool strikes_lasted(void)
+{
+	return own.is && own.way == WAY_LASTING;
+}
+
 /* ---- the program ---- */
 
 static int count_open(void)
@@ -303,12 +308,12 @@ static bool has_processes(const char *name)
 	return false;
 }
 
-static void play_until(bool (*is_over)(int64_t events), int64_t events)
+static void play_until(bool (*is_over)(int64_t asked), int64_t asked)
 {
 	int64_t until_ns = now_ns + LONGEST_NS;
 
 	(void)operator_start(&places, 0, "run", places.run);
-	while (!is_over(events)) {
+	while (!is_over(asked)) {
 		if (now_ns > until_ns)
 			world_broken("the run before the strikes does not get there");
 		world_play_until(now_ns + 10 * WORLD_MS);
@@ -328,6 +333,11 @@ static bool has_events(int64_t events)
 	return story && story->count >= events;
 }
 
+static bool has_event(int64_t kind)
+{
+	return story_last(story_of(places.run), (enum event_kind)kind, 0) != NULL;
+}
+
 void strikes_run_to_end(struct schedule *schedule)
 {
 	(void)schedule;
@@ -343,6 +353,14 @@ void strikes_run_until(int64_t events)
 			process_signal(at, SIGKILL);
 }
 
+void strikes_run_until_event(enum event_kind kind)
+{
+	play_until(has_event, kind);
+	for (struct process *at = processes; at; at = at->next)
+		if (at->state == PROCESS_ALIVE)
+			process_signal(at, SIGKILL);
+}
+
 void strikes_do(strike_fn fn)
 {
 	before_fn = fn;
@@ -352,16 +370,32 @@ void strikes_do(strike_fn fn)
 	}
 }
 
-void strikes_add_to_spec(const char *lines)
+/* In the spec of each host; `at`: NULL: at its end. */
+static void edit_specs(const char *at, const char *by)
 {
 	static const char path[] = "/srv/user/job/job.yaml";
 
 	for (int host = 0; host < 2 && places.hosts[host]; host++) {
 		AUTO(auto_free) char *spec = tree_get(places.hosts[host], path, NULL);
-		AUTO(auto_free) char *longer = mem_format("%s%s", spec, lines);
+		const char *from = at ? strstr(spec, at) : spec + strlen(spec);
+		AUTO(auto_free) char *edited = NULL;
 
-		tree_put(places.hosts[host], path, longer, strlen(longer), 0644);
+		if (!from)
+			world_broken("the spec has no such text");
+		edited = mem_format("%.*s%s%s", (int)(from - spec), spec, by,
+				    from + (at ? strlen(at) : 0));
+		tree_put(places.hosts[host], path, edited, strlen(edited), 0644);
 	}
+}
+
+void strikes_add_to_spec(const char *lines)
+{
+	edit_specs(NULL, lines);
+}
+
+void strikes_edit_spec(const char *text, const char *by)
+{
+	edit_specs(text, by);
 }
 
 /* ---- driving ---- */

@@ -18,6 +18,7 @@
 #include <stdint.h>
 
 #include "jobs/base/err.h"
+#include "jobs/flow/event.h"
 #include "tests/world/play.h"
 
 /* Done by a process of the world; `run` is that of the scenario. 0 or more, or -1 with an error. */
@@ -37,6 +38,9 @@ struct strike_action {
 	int (*refused)(enum call_id id, const char *path);
 };
 
+/* What was struck failed for minutes: for `check`, of what a failure that lasts may cost. */
+bool strikes_lasted(void);
+
 /* Body of a program [EVERY [NAME [CASE]]]: strikes each of the actions, or those with NAME in their
  * names, at one of EVERY so many ways of its share; CASE: those cases alone that have it in their
  * words. Returns its exit status: 1 if something broke, which is printed with the words of the
@@ -44,12 +48,15 @@ struct strike_action {
 int strikes_main(int argc, char **argv, const struct strike_action *actions, size_t count);
 
 /* For `before`: plays the run to its end, or until it has so many events, and kills its drivers;
- * has a process do something in which nothing fails. */
+ * plays it until that event, and kills all processes that there are; has a process do something in
+ * which nothing fails. */
 void strikes_run_to_end(struct schedule *places);
 void strikes_run_until(int64_t events);
+void strikes_run_until_event(enum event_kind kind);
 void strikes_do(strike_fn fn);
-/* Adds lines to the spec. */
+/* Adds lines to the spec; replaces the first place with that text in it, which it must have. */
 void strikes_add_to_spec(const char *lines);
+void strikes_edit_spec(const char *text, const char *by);
 
 #define STRIKES_SPEC "/srv/user/job/job.yaml"
 /* Drives a run of the spec. */

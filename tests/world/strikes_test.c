@@ -246,14 +246,12 @@ static void damage_database(struct machine *machine, const char *path)
 		tree_put(machine, path, bytes, len, 0600);
 }
 
-static void damage_event(struct schedule *places)
+static void damage_at(struct schedule *places, int64_t seq)
 {
 	AUTO(auto_free) char *key = NULL;
 	AUTO(auto_free) char *path = NULL;
 
-	strikes_run_until(20);
-	/* The newest: those before it may lie in one object. */
-	damaged = places->setting.state == STATE_SQLITE ? 9 : story_of(places->run)->count;
+	damaged = seq;
 	key = mem_format("state/runs/%s/events/%012d.json", places->run, (int)damaged);
 	path = mem_format("/srv/user/%s", key);
 	switch (places->setting.state) {
@@ -268,6 +266,13 @@ static void damage_event(struct schedule *places)
 		tree_put(places->hosts[0], path, "{", 1, 0600);
 		break;
 	}
+}
+
+static void damage_event(struct schedule *places)
+{
+	strikes_run_until(20);
+	/* The newest: those before it may lie in one object. */
+	damage_at(places, places->setting.state == STATE_SQLITE ? 9 : story_of(places->run)->count);
 }
 
 /* In the database itself, which has taken in its log. */
@@ -326,22 +331,38 @@ static int find_damage(const char *run, struct err **err)
 
 /* ---- driving ---- */
 
-static int see_end(void *arg, const struct event *ev, json_t *row, struct err **err)
+/* Sets the first if the run has ended, the second if a stop is there. */
+static int see(void *arg, const struct event *ev, json_t *row, struct err **err)
 {
+	bool *seen = arg;
+
 	(void)row, (void)err;
-	*(bool *)arg |= ev && ev->kind == EV_RUN_ENDED;
+	seen[0] |= ev && ev->kind == EV_RUN_ENDED;
+	seen[1] |= ev && ev->kind == EV_REQUEST_STOP;
 	return 0;
+}
+
+static int check_end(const char *run, bool is_stopped, struct err **err)
+{
+	AUTO(journal_freep) struct journal *journal = NULL;
+	bool seen[2] = { false, false };
+
+	if (journal_open(NULL, JOURNAL_READ, &journal, err) < 0 ||
+	    journal_read(journal, run, 1, see, seen, err) < 0)
+		return -1;
+	if (!seen[0])
+		return err_set(err, EXIT_REFUSED, "the run has not ended");
+	return !is_stopped || seen[1] ? 0 : err_set(err, EXIT_REFUSED, "the stop is lost");
 }
 
 static int check_ended(const char *run, struct err **err)
 {
-	AUTO(journal_freep) struct journal *journal = NULL;
-	bool ended = false;
+	return check_end(run, false, err);
+}
 
-	if (journal_open(NULL, JOURNAL_READ, &journal, err) < 0 ||
-	    journal_read(journal, run, 1, see_end, &ended, err) < 0)
-		return -1;
-	return ended ? 0 : err_set(err, EXIT_REFUSED, "the run has not ended");
+static int check_stop_kept(const char *run, struct err **err)
+{
+	return check_end(run, true, err);
 }
 
 static int begin_run(const char *run, struct err **err)
@@ -433,6 +454,26 @@ static int request(const char *run, struct err **err)
 	if (journal_open(NULL, JOURNAL_WRITE, &journal, err) < 0)
 		return -1;
 	return request_stop(journal, run, "enough", &result, err);
+}
+
+/* The stop lies behind the damage. */
+static void damage_stopped_and_salvage(struct schedule *places)
+{
+	strikes_run_until(20);
+	strikes_do(request);
+	damage_at(places, 9);
+	strikes_do(salvage);
+}
+
+/* What is lost began at a checkpoint. */
+static void damage_resumed_and_salvage(struct schedule *places)
+{
+	strikes_edit_spec("max_steps: 8", "max_steps: 40");
+	strikes_run_until_event(EV_CHECKPOINT_COMPLETE);
+	strikes_run_until_event(EV_TRAIN_CONTINUITY);
+	damage_at(places, story_find(story_of(places->run), EV_ATTEMPT_INTENDED, PHASE_TRAIN, 2,
+				     story_of(places->run)->count));
+	strikes_do(salvage);
 }
 
 static int stop_beside(const char *run, struct err **err)
@@ -527,6 +568,10 @@ static const struct strike_action actions[] = {
 	ACTION("settle folder", "two-nodes", damage_and_salvage, resume, .check = check_ended,
 	       .share = 2),
 	ACTION("settle bucket", "far", damage_and_salvage, resume, .check = check_ended),
+	ACTION("settle stop", "sqlite", damage_stopped_and_salvage, resume,
+	       .check = check_stop_kept, .share = 2),
+	ACTION("settle resumed", "sqlite", damage_resumed_and_salvage, resume, .check = check_ended,
+	       .share = 5),
 	ACTION("background", "sqlite", kill_writer, start_in_background,
 	       .again = resume_in_background),
 	ACTION("request", "sqlite", kill_writer, request, .check = check_stopped),

@@ -389,6 +389,7 @@ int fs_write_passing(const char *path, const void *bytes, size_t len, mode_t mod
 int fs_mkdirs_open(const char *path, mode_t mode, struct err **err)
 {
 	AUTO(auto_free) char *parent = NULL;
+	struct stat st;
 	int failed;
 
 	if (fs_is_dir(path))
@@ -397,12 +398,17 @@ int fs_mkdirs_open(const char *path, mode_t mode, struct err **err)
 	if (strlen(parent) < strlen(path) && fs_mkdirs_open(parent, mode, err) < 0)
 		return -1;
 	if (mkdir(path, mode) < 0) {
+		bool seen;
+
 		failed = errno;
 		/* Another process may have been faster. */
-		if (fs_is_dir(path))
+		seen = look_at(path, &st);
+		if (seen && S_ISDIR(st.st_mode))
 			return 0;
-		return fs_error(err, failed == EEXIST ? ENOTDIR : failed,
-				"cannot make the folder '%s'", path);
+		/* What cannot be looked at may be a folder. */
+		if (failed == EEXIST)
+			failed = seen || errno == ENOENT ? ENOTDIR : errno;
+		return fs_error(err, failed, "cannot make the folder '%s'", path);
 	}
 	failed = sync_dir(parent);
 	/* A parent that we may write to but not read cannot be synced. */

@@ -126,7 +126,9 @@ static int clear_entry(struct forget_removal *removal, const char *folder, const
 
 	if (what == KEEPSAKE_IS || (!*key && outlives(removal, name)))
 		return 0;
-	if (what == KEEPSAKE_ABOVE && lstat(path, &st) == 0 && S_ISDIR(st.st_mode))
+	if (what == KEEPSAKE_ABOVE && lstat(path, &st) < 0)
+		return errno == ENOENT ? 0 : fs_error(err, errno, "cannot look at '%s'", path);
+	if (what == KEEPSAKE_ABOVE && S_ISDIR(st.st_mode))
 		return clear_below(removal, path, own, kept, err);
 	return remove_path(removal, path, err);
 }

@@ -105,12 +105,17 @@ static bool has_twin(const struct keepsakes_search *search, const char *name, in
 
 /* ---- in folders ------------------------------------------------------------------- */
 
-/* A link to a folder does not count. */
-static bool is_folder(const char *path)
+/* 1, 0, or -1: what cannot be looked at may hold the only copy. A link to a folder does not
+ * count. */
+static int is_folder(const char *path, struct err **err)
 {
 	struct stat st;
 
-	return lstat(path, &st) == 0 && S_ISDIR(st.st_mode);
+	if (lstat(path, &st) == 0)
+		return S_ISDIR(st.st_mode);
+	if (errno == ENOENT || errno == ENOTDIR)
+		return 0;
+	return fs_error(err, errno, "cannot look at '%s'", path);
 }
 
 static const struct ckpt_kind *kind_of_plan(const json_t *plan)
@@ -119,6 +124,22 @@ static const struct ckpt_kind *kind_of_plan(const json_t *plan)
 	const struct ckpt_kind *kind = name ? checkpoint_kind_find(name) : NULL;
 
 	return kind ? kind : checkpoint_kind_find("auto");
+}
+
+/* 1, 0, or -1: a file that cannot be read for now makes no incomplete checkpoint of one that was
+ * marked. */
+static int is_complete(const struct ckpt *ckpt, const char *folder, int64_t attempt,
+		       struct err **err)
+{
+	const struct ckpt_root root = { .path = folder, .attempt = attempt };
+	AUTO(checkpoint_mark_release) struct ckpt_mark mark = { 0 };
+	AUTO(auto_free) char *why = NULL;
+	int there;
+
+	if (ckpt->complete)
+		return 1;
+	there = checkpoint_mark_read(&root, ckpt->name, &mark, err);
+	return there <= 0 ? there : checkpoint_mark_holds(&mark, &why, err);
 }
 
 static int find_checkpoints(const struct keepsakes_search *search, const char *key, int64_t attempt,
@@ -135,8 +156,11 @@ static int find_checkpoints(const struct keepsakes_search *search, const char *k
 		AUTO(auto_free) char *own = NULL;
 		AUTO(auto_free) char *mark = NULL;
 		json_t *one;
+		int complete = is_complete(ckpt, folder, attempt, err);
 
-		if (!ckpt->complete || has_copy(search, ckpt->name, attempt) ||
+		if (complete < 0)
+			return -1;
+		if (complete == 0 || has_copy(search, ckpt->name, attempt) ||
 		    has_twin(search, ckpt->name, attempt))
 			continue;
 		own = mem_format("%s/%s", key, ckpt->name);
@@ -231,43 +255,83 @@ static int search_attempt(const struct keepsakes_search *search, const char *key
 	AUTO(auto_free) char *folder = fs_join(own, "output");
 	AUTO(auto_free) char *saved = fs_join(own, "checkpoints");
 
-	if (is_folder(saved) && find_checkpoints(search, checkpoints, attempt, err) < 0)
+	int there = is_folder(saved, err);
+
+	if (there < 0 || (there && find_checkpoints(search, checkpoints, attempt, err) < 0))
 		return -1;
-	if (!is_folder(folder) || was_uploaded(search, folder, attempt, fs_basename(key)))
+	there = is_folder(folder, err);
+	if (there <= 0)
+		return there;
+	if (was_uploaded(search, folder, attempt, fs_basename(key)))
 		return 0;
 	return keep_output(search, output, TAKE(folder), err);
 }
 
-/* The folders in a folder with a name prefix: NULL-terminated, sorted. */
-static char **folders_in(const char *folder, const char *prefix)
+/* Finds the folders in a folder with a name prefix: NULL-terminated, sorted; none if there is no
+ * such folder. */
+static int folders_in(const char *folder, const char *prefix, char ***ret, struct err **err)
 {
-	char **names = mem_zero(1, sizeof *names);
 	struct dirent **entries;
-	int found = scandir(folder, &entries, NULL, versionsort);
+	int found = scandir(folder, &entries, NULL, versionsort), result = 0;
 	size_t n = 0;
 
+	*ret = mem_zero(1, sizeof **ret);
+	if (found < 0)
+		return errno == ENOENT || errno == ENOTDIR
+			       ? 0
+			       : fs_error(err, errno, "cannot list '%s'", folder);
 	for (int i = 0; i < found; i++) {
 		AUTO(auto_free) char *path = fs_join(folder, entries[i]->d_name);
+		int is = result == 0 && text_starts(entries[i]->d_name, prefix)
+				 ? is_folder(path, err)
+				 : 0;
 
-		if (text_starts(entries[i]->d_name, prefix) && is_folder(path))
-			auto_strv_add(&names, &n, entries[i]->d_name);
+		if (is > 0)
+			auto_strv_add(ret, &n, entries[i]->d_name);
+		else if (is < 0)
+			result = -1;
 		free(entries[i]);
 	}
-	if (found >= 0)
-		free(entries);
-	return names;
+	free(entries);
+	return result;
 }
 
 /* In a workspace that is a directory the outputs of all attempts are beneath outputs/. */
 static int find_outputs(const struct keepsakes_search *search, const char *folder, struct err **err)
 {
 	AUTO(auto_free) char *above = fs_join(folder, "outputs");
-	AUTO(auto_strv) char **attempts = is_folder(above) ? folders_in(above, "") : NULL;
+	AUTO(auto_strv) char **attempts = NULL;
+	int there = is_folder(above, err);
 
-	for (char **name = attempts; name && *name; name++) {
+	if (there <= 0)
+		return there;
+	if (folders_in(above, "", &attempts, err) < 0)
+		return -1;
+	for (char **name = attempts; *name; name++) {
 		AUTO(auto_free) char *key = mem_format(OUTPUTS "%s", *name);
 
 		if ((*name)[0] != '.' && keep_output(search, key, fs_join(above, *name), err) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+/* Looks at the folder of an attempt, and at those of its nodes in it. */
+static int search_nodes(const struct keepsakes_search *search, const char *above, const char *name,
+			struct err **err)
+{
+	AUTO(auto_strv) char **nodes = NULL;
+	int64_t attempt = attempt_of(name);
+
+	if (attempt == 0)
+		return 0;
+	if (search_attempt(search, name, attempt, err) < 0 ||
+	    folders_in(above, "node-", &nodes, err) < 0)
+		return -1;
+	for (char **node = nodes; *node; node++) {
+		AUTO(auto_free) char *key = fs_join(name, *node);
+
+		if (search_attempt(search, key, attempt, err) < 0)
 			return -1;
 	}
 	return 0;
@@ -278,23 +342,15 @@ int keepsakes_in_folder(const json_t *plan, const char *root, const char *run, s
 {
 	const struct keepsakes_search search = { plan, run, root, twin, ret };
 	AUTO(auto_free) char *folder = mem_format("%s/runs/%s", root, run);
-	AUTO(auto_strv) char **attempts = folders_in(folder, TRAIN);
+	AUTO(auto_strv) char **attempts = NULL;
 
+	if (folders_in(folder, TRAIN, &attempts, err) < 0)
+		return -1;
 	for (char **name = attempts; *name; name++) {
 		AUTO(auto_free) char *above = fs_join(folder, *name);
-		AUTO(auto_strv) char **nodes = folders_in(above, "node-");
-		int64_t attempt = attempt_of(*name);
 
-		if (attempt == 0)
-			continue;
-		if (search_attempt(&search, *name, attempt, err) < 0)
+		if (search_nodes(&search, above, *name, err) < 0)
 			return -1;
-		for (char **node = nodes; *node; node++) {
-			AUTO(auto_free) char *key = fs_join(*name, *node);
-
-			if (search_attempt(&search, key, attempt, err) < 0)
-				return -1;
-		}
 	}
 	return find_outputs(&search, folder, err);
 }

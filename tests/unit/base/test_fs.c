@@ -281,6 +281,23 @@ static int fail_to_sync(const char *dir)
 	return 0;
 }
 
+#ifdef SYS_stat
+static const int look_calls[] = { SYS_stat, SYS_newfstatat };
+#else
+static const int look_calls[] = { SYS_newfstatat };
+#endif
+
+/* A folder that is there, on a disk that does not answer, is not called something else. */
+static int fail_to_look(const char *dir)
+{
+	AUTO(err_freep) struct err *err = NULL;
+
+	if (!forbid(look_calls, STK_LENGTH(look_calls), EIO))
+		return CHILD_SKIPS;
+	child_check(fs_mkdirs(dir, &err) == -1 && err->os_errno == EIO);
+	return 0;
+}
+
 static void a_full_disk_keeps_the_old_file_and_leaves_nothing(void **state)
 {
 	run_with_rights(fill_tiny_disk, state);
@@ -294,6 +311,11 @@ static void a_read_only_file_system_has_its_hint(void **state)
 static void what_is_not_durable_is_not_there(void **state)
 {
 	run_with_rights(fail_to_sync, state);
+}
+
+static void what_cannot_be_looked_at_is_not_called_a_file(void **state)
+{
+	run_with_rights(fail_to_look, state);
 }
 
 static int work_without_rights(const char *dir)
@@ -412,6 +434,7 @@ int main(void)
 		test_in_scratch(a_full_disk_keeps_the_old_file_and_leaves_nothing),
 		test_in_scratch(a_read_only_file_system_has_its_hint),
 		test_in_scratch(what_is_not_durable_is_not_there),
+		test_in_scratch(what_cannot_be_looked_at_is_not_called_a_file),
 		test_in_scratch(missing_rights_are_named_with_a_hint),
 		test_in_scratch(folders_are_made_with_their_parents),
 		test_in_scratch(existence_follows_links),

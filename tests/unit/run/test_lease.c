@@ -122,6 +122,41 @@ static void whoever_asks_learns_whether_somebody_has_it(void **state)
 	assert_true(is_free());
 }
 
+static bool signal_holder(int signo)
+{
+	AUTO(lease_freep) struct lease *lease = NULL;
+	AUTO(err_freep) struct err *err = NULL;
+
+	assert_true(lease_check(journal, "r", &slow, &lease, &err) >= 0);
+	return lease_signal(lease, signo);
+}
+
+static void its_holder_hears_a_signal_while_it_has_it(void **state)
+{
+	int ready[2], status;
+	pid_t child;
+	char byte;
+
+	(void)state;
+	assert_int_equal(pipe(ready), 0);
+	assert_false(signal_holder(SIGTERM)); /* there is none */
+	child = fork();
+	if (child == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		take(&slow);
+		if (write(ready[1], "x", 1) == 1)
+			pause();
+		_exit(1);
+	}
+	assert_int_equal(read(ready[0], &byte, 1), 1);
+	assert_true(signal_holder(SIGTERM));
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM);
+	assert_false(signal_holder(SIGTERM)); /* its words are still there */
+	close(ready[0]);
+	close(ready[1]);
+}
+
 static void ask_without_end(void)
 {
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -449,7 +484,8 @@ static void of_many_one_has_what_a_silent_holder_left(void **state)
 	TEST(one_has_it_and_the_other_is_told_who), TEST(what_is_given_up_can_be_had_at_once),     \
 		TEST(what_a_dead_process_held_can_be_had_at_once),                                 \
 		TEST(after_a_removal_nothing_is_left_and_it_can_be_had_again),                     \
-		TEST(of_many_one_has_it), TEST(whoever_asks_learns_whether_somebody_has_it)
+		TEST(of_many_one_has_it), TEST(whoever_asks_learns_whether_somebody_has_it),       \
+		TEST(its_holder_hears_a_signal_while_it_has_it)
 
 int main(void)
 {

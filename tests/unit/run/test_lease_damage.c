@@ -1,5 +1,7 @@
 /* Leases that are damaged, and stores that refuse conditions that hold: see
  * jobs/run/journal/lease.h. */
+#include <sys/stat.h>
+
 #include "lease_fixture.h"
 
 static const struct {
@@ -120,16 +122,116 @@ static void a_holder_whose_right_conditions_are_refused_has_no_lease_in_the_end(
 	faulty_free(&store->base);
 }
 
+static int refuse_replace(struct store *store, const char *key, const char *tag, const void *bytes,
+			  size_t len, struct err **err)
+{
+	(void)store, (void)key, (void)tag, (void)bytes, (void)len, (void)err;
+	return 0;
+}
+
+struct told {
+	int holders, troubles;
+	int64_t at_most_ms;
+};
+
+static void note_wait(void *arg, const char *holder, const struct err *trouble, int64_t at_most_ms)
+{
+	struct told *told = arg;
+
+	(void)holder;
+	if (!trouble) {
+		told->holders++;
+		return;
+	}
+	assert_non_null(strstr(trouble->message, "a conditional write to it is refused"));
+	told->troubles++;
+	told->at_most_ms = at_most_ms;
+}
+
+/* Says once what it waits for. */
+static void who_waits_for_right_conditions_gives_up_when_the_run_says_so(void **state)
+{
+	struct event ev = { .kind = EV_RUN_CREATED, .seq = 1, .at = { 1 } };
+	json_auto_t *plan = json_pack("{s:{s:i}}", "limits", "unreachable_ms", 2000);
+	struct lease *before = take(&fast), *lease = NULL;
+	struct store *store = journal_store(journal);
+	const struct store_backend *real = store->backend;
+	struct store_backend refusing = *real;
+	AUTO(err_freep) struct err *err = NULL;
+	struct told told = { 0 };
+
+	(void)state;
+	EVENT_SET_STR(&ev, name, "n");
+	EVENT_SET_STR(&ev, engine, "local");
+	EVENT_SET(&ev, plan, plan);
+	EVENT_SET_STR(&ev, plan_digest, "00");
+	EVENT_SET(&ev, seed, 1);
+	assert_int_equal(journal_append(journal, "r", &ev, &err), 1);
+	lease_freep(&before);
+	refusing.replace_if_same = refuse_replace;
+	store->backend = &refusing;
+	assert_int_equal(lease_take(journal, "r", &fast, note_wait, &told, &lease, &err), -1);
+	store->backend = real;
+	assert_int_equal(err->code, EXIT_UNREACHABLE);
+	assert_non_null(strstr(err->message, "given up after limits.unreachable, 2 s"));
+	assert_int_equal(told.troubles, 1);
+	assert_int_equal(told.at_most_ms, 2000);
+	lease = take(&fast);
+	lease_freep(&lease);
+}
+
+/* What is in the way of a lock is named, and taken away where damage is wanted out of the way. */
+static void what_is_no_file_is_an_obstacle_with_a_cure(void **state)
+{
+	AUTO(auto_free) char *path = mem_format("%s/runs/r/" LEASE_LOCK, dir);
+	struct lease_rules rules = fast;
+	AUTO(lease_freep) struct lease *lease = NULL, *looked = NULL;
+	AUTO(err_freep) struct err *err = NULL;
+	int64_t wait_ms;
+
+	(void)state;
+	make_folder();
+	for (int i = 0; i < 3; i++) {
+		static const char *const words[] = { "a pipe", "a socket", "a folder" };
+
+		assert_int_equal(i < 2 ? mknod(path, (i ? S_IFSOCK : S_IFIFO) | 0600, 0)
+				       : mkdir(path, 0700),
+				 0);
+		assert_int_equal(lease_check(journal, "r", &fast, &looked, &err), -1);
+		assert_int_equal(err->code, EXIT_REFUSED);
+		assert_non_null(strstr(err->message, LEASE_LOCK));
+		assert_non_null(strstr(err->message, words[i]));
+		assert_non_null(err->hint);
+		err_freep(&err);
+		if (i < 2)
+			assert_int_equal(unlink(path), 0);
+	}
+	assert_int_equal(lease_try(journal, "r", &fast, &lease, &wait_ms, &err), -1);
+	assert_int_equal(err->code, EXIT_REFUSED);
+	assert_non_null(strstr(err->message, LEASE_LOCK));
+	err_freep(&err);
+	lease_freep(&lease);
+	rules.over_damage = true;
+	lease = take(&rules);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
+	const struct CMUnitTest lock[] = {
+		TEST(what_is_no_file_is_an_obstacle_with_a_cure),
+	};
+	const struct CMUnitTest object[] = {
 		TEST(garbage_is_an_error_with_a_cure),
 		TEST(garbage_is_taken_over_where_that_is_wanted_after_its_time),
 		TEST(its_holder_writes_it_anew_over_garbage),
 		TEST(what_refuses_right_conditions_is_tried_ever_more_rarely),
 		TEST(a_holder_whose_right_conditions_are_refused_has_no_lease_in_the_end),
+		TEST(who_waits_for_right_conditions_gives_up_when_the_run_says_so),
 	};
+	int failed;
 
+	scheme = "sqlite";
+	failed = cmocka_run_group_tests_name("lock", lock, NULL, NULL);
 	scheme = "dir";
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return failed + cmocka_run_group_tests_name("object", object, NULL, NULL);
 }

@@ -327,6 +327,45 @@ static void a_store_that_is_none_any_more_is_set_aside_when_asked(void **state)
 
 /* ---- of one kind ---- */
 
+/* The drivers of its other runs write to it. */
+static void a_database_is_not_set_aside_under_a_driver(void **state)
+{
+	AUTO(auto_free) char *path = fs_join(dir, JOURNAL_SQLITE_FILE);
+	struct lease *lease = NULL;
+	AUTO(err_freep) struct err *err = NULL;
+	int64_t wait_ms;
+
+	(void)state;
+	assert_int_equal(lease_try(journal, "other", NULL, &lease, &wait_ms, &err), 1);
+	assert_int_equal(truncate(path, 0), 0);
+	assert_null(open_as(JOURNAL_SALVAGE, &err));
+	assert_int_equal(err->code, EXIT_BUSY);
+	assert_non_null(strstr(err->message, "while run other is being driven"));
+	assert_non_null(err->hint);
+	err_freep(&err);
+	lease_freep(&lease);
+	journal_freep(&journal);
+	journal = open_as(JOURNAL_SALVAGE, &err);
+	assert_no_error(err);
+}
+
+/* Nothing is moved where it cannot be told what it is. */
+static void a_file_in_the_place_of_all_events_is_named_and_left(void **state)
+{
+	AUTO(auto_free) char *events = fs_join(dir, "runs/r/events");
+	struct event ev = { .kind = EV_JOURNAL_SALVAGED, .at = { 1795000001000 } };
+	AUTO(err_freep) struct err *err = NULL;
+
+	(void)state;
+	assert_int_equal(fs_remove_tree(events, &err), 0);
+	put_text(dir, "runs/r/events", "1");
+	EVENT_SET_STR(&ev, reason, "by a test");
+	assert_int_equal(journal_set_aside(journal, "r", 0, &ev, &err), -1);
+	assert_int_equal(err->code, EXIT_REFUSED);
+	assert_non_null(strstr(err->message, "runs/r/events"));
+	assert_true(fs_exists(events));
+}
+
 static void a_folder_in_the_place_of_an_event_is_moved_as_it_is(void **state)
 {
 	(void)state;
@@ -397,10 +436,12 @@ static void a_page_that_cannot_be_read_costs_no_other_run(void **state)
 int main(void)
 {
 	const struct CMUnitTest in_objects[] = {
-		OF_ALL, OF(a_folder_in_the_place_of_an_event_is_moved_as_it_is)
+		OF_ALL, OF(a_folder_in_the_place_of_an_event_is_moved_as_it_is),
+		OF(a_file_in_the_place_of_all_events_is_named_and_left)
 	};
 	const struct CMUnitTest in_a_database[] = {
-		OF_ALL, OF(a_page_that_cannot_be_read_costs_no_other_run)
+		OF_ALL, OF(a_page_that_cannot_be_read_costs_no_other_run),
+		OF(a_database_is_not_set_aside_under_a_driver)
 	};
 	int failed = 0;
 

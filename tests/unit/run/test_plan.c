@@ -1,0 +1,259 @@
+/* Plans of specs: places in the one form that stoker uses, files that graphs depend on, processes
+ * of a launcher, the policy of a run; the user's own rows of the failure table; the agent's
+ * program. */
+#include "jobs/run/plan/plan.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "jobs/base/fs/fs.h"
+#include "jobs/run/plan/agent.h"
+#include "jobs/run/plan/own_rows.h"
+#include "tests/unit/quoted.h"
+
+static char dir[64];
+
+static int set_up(void **state)
+{
+	(void)state;
+	snprintf(dir, sizeof dir, "/tmp/stoker-plan-XXXXXX");
+	return mkdtemp(dir) ? 0 : -1;
+}
+
+static int tear_down(void **state)
+{
+	AUTO(err_freep) struct err *err = NULL;
+
+	(void)state;
+	return fs_remove_tree(dir, &err);
+}
+
+static void put_text(const char *name, const char *text)
+{
+	AUTO(auto_free) char *path = fs_join(dir, name);
+	AUTO(auto_free) char *folder = fs_dirname(path);
+	AUTO(err_freep) struct err *err = NULL;
+
+	assert_int_equal(fs_mkdirs(folder, &err), 0);
+	assert_int_equal(fs_write_atomic(path, text, strlen(text), 0600, &err), 0);
+}
+
+/* The plan of a spec of these lines; NULL with an error. */
+static struct plan *plan_of(const char *lines, char *const *sets, struct err **err)
+{
+	AUTO(auto_free) char *file = fs_join(dir, "job/job.yaml");
+	AUTO(auto_free) char *state = fs_join(dir, "state");
+	AUTO(auto_free)
+	char *text = mem_format("version: 1\nname: n\nsource: {path: ., include: [train.py]}\n%s",
+				lines);
+	AUTO(spec_freep) struct spec *spec = NULL;
+	AUTO(problems_release) struct problems problems = { 0 };
+	AUTO(journal_freep) struct journal *journal = NULL;
+	struct plan *plan = NULL;
+
+	put_text("job/job.yaml", text);
+	put_text("job/train.py", "train()\n");
+	if (spec_load(file, sets, NULL, &spec, &problems, err) < 0) {
+		AUTO(auto_free) char *words = *err ? NULL : problem_format(&problems.list[0]);
+
+		fail_msg("%s", words ? words : (*err)->message);
+	}
+	assert_int_equal(journal_open(state, JOURNAL_WRITE, &journal, err), 0);
+	return plan_make(spec, journal, &plan, err) < 0 ? NULL : plan;
+}
+
+static struct plan *good_plan(const char *lines)
+{
+	struct err *err = NULL;
+	struct plan *plan = plan_of(lines, NULL, &err);
+
+	if (!plan)
+		fail_msg("%s", err->message);
+	return plan;
+}
+
+static void places_are_absolute_or_urls_in_one_form(void **state)
+{
+	AUTO(auto_free) char *beside = fs_join(dir, "job/work");
+	AUTO(plan_freep)
+	struct plan *plan = good_plan("command: [python3, train.py]\nworkspace: \"dir:work\"\n"
+				      "checkpoint: {url: \"s3://bucket/saved/\"}\n");
+
+	(void)state;
+	assert_string_equal(js_str(plan->json, "workspace"), beside);
+	assert_string_equal(js_str(json_object_get(plan->json, "checkpoint"), "url"),
+			    "s3://bucket/saved");
+	/* Nothing is compiled ahead, and no other phase is there. */
+	assert_null(json_object_get(plan->json, "compile"));
+	assert_null(plan_phase(plan->json, "precompile"));
+	assert_non_null(plan_phase(plan->json, "train"));
+	assert_int_equal(json_object_size(json_object_get(plan->json, "secrets")), 0);
+}
+
+static const char depending[] =
+	"command: [python3, train.py]\n"
+	"compile: {kind: jax, cache_url: cache, depends_on: [tokens.json]}\n";
+
+static void graphs_depend_on_the_files_that_the_spec_names(void **state)
+{
+	AUTO(plan_freep) struct plan *first = NULL;
+	AUTO(plan_freep) struct plan *second = NULL;
+	const json_t *digests;
+
+	(void)state;
+	put_text("job/tokens.json", "[1]");
+	first = good_plan(depending);
+	digests = js_path(first->json, "compile.ingredients.depends_on");
+	assert_non_null(js_str(digests, "tokens.json"));
+	put_text("job/tokens.json", "[2]");
+	second = good_plan(depending);
+	assert_string_not_equal(plan_graph_key(first->json), plan_graph_key(second->json));
+}
+
+static void a_file_that_is_missing_is_named_where_it_was_written(void **state)
+{
+	char *const sets[] = { (char[]){ "compile.depends_on=[other.json]" }, NULL };
+	AUTO(err_freep) struct err *err = NULL;
+	AUTO(auto_free) char *words = NULL;
+
+	(void)state;
+	assert_null(plan_of(depending, NULL, &err));
+	assert_non_null(strstr(err->message, "tokens.json"));
+	assert_string_equal(err->field, "compile.depends_on[0]");
+	assert_string_equal(err->hint, "name an existing file, or remove the entry");
+	words = err_format(err);
+	assert_non_null(strstr(words, "job.yaml:5:"));
+	err_freep(&err);
+	put_text("job/tokens.json", "[1]");
+	assert_null(plan_of(depending, sets, &err));
+	assert_non_null(strstr(err->message, "compile.depends_on=[other.json]: "));
+	free(TAKE(words));
+	words = err_format(err);
+	assert_non_null(strstr(words, "--set"));
+}
+
+static void a_launcher_is_told_how_many_processes_there_are(void **state)
+{
+	AUTO(plan_freep)
+	struct plan *plan = good_plan("command: [torchrun, train.py]\n"
+				      "resources: {instance: trn1.32xlarge, price: 20}\n");
+	const json_t *train = plan_phase(plan->json, "train");
+	const json_t *processes = json_object_get(train, "processes");
+	const char *variable = js_str(processes, "variable");
+
+	(void)state;
+	assert_non_null(variable);
+	assert_int_equal(js_int(processes, "per_node", 0), 32);
+	assert_string_equal(js_str(json_object_get(train, "env"), variable), "32");
+	assert_int_equal((int)json_number_value(js_path(plan->json, "limits.price")), 20);
+}
+
+static void the_policy_is_that_of_the_plan(void **state)
+{
+	json_auto_t *agents =
+		quoted_json("{'engine':'batch','nodes':2,'limits':{'price':36,'cost':5},"
+			    "'checkpoint':{'grace_ms':60000,'on_mismatch':'stop'},"
+			    "'compile':{'mode':'aot','on_exceed':'another'}}");
+	json_auto_t *toolkit =
+		quoted_json("{'engine':'sagemaker','spec':{'sagemaker':{'launcher':'toolkit'}},"
+			    "'checkpoint':{'grace_ms':60000},'compile':{'mode':'jit'}}");
+	struct flow_policy policy;
+
+	(void)state;
+	plan_policy(agents, "r", &policy);
+	assert_true(policy.compiles);
+	assert_true(policy.stop_on_mismatch);
+	assert_true(policy.drain_ms > 60000); /* until the next heartbeat too */
+	assert_true(policy.lead_ms > policy.drain_ms);
+	assert_int_equal(policy.jit_action, JIT_WARN); /* of a later version */
+	assert_true(policy.price_per_ms * 3600 * 1000 > 71.9 &&
+		    policy.price_per_ms * 3600 * 1000 < 72.1);
+	assert_string_equal(policy.run, "r");
+	plan_policy(toolkit, "r", &policy);
+	assert_false(policy.compiles);
+	assert_int_equal(policy.drain_ms, 0); /* nobody would notice it */
+	assert_int_equal(policy.jit_graphs, -1);
+}
+
+/* ---- the user's own rows of the failure table ---- */
+
+static void own_rows_find_what_they_name(void **state)
+{
+	json_auto_t *rows =
+		quoted_json("[{'regex':'FeatureStoreError: (.*)','class':'data','hint':'mend it'},"
+			    "{'regex':'gave up'},{'regex':'('},{'class':'data'}]");
+	static const struct {
+		size_t row;
+		const char *line, *found;
+	} cases[] = {
+		{ 0, "x FeatureStoreError: no such column", "no such column" },
+		{ 0, "FeatureStore", NULL },
+		{ 1, "the frobnicator gave up at last", "gave up" },
+		{ 2, "(", NULL }, /* refused by this machine's PCRE2 */
+		{ 3, "anything", NULL },
+	};
+	AUTO(own_rows_freep) struct own_rows *own = own_rows_new(rows);
+	const struct failure_own *view = own_rows_get(own);
+	struct own_rows *none = NULL;
+
+	(void)state;
+	assert_int_equal(view->count, 4);
+	assert_int_equal(view->rows[0].class, CLASS_DATA);
+	assert_string_equal(view->rows[0].hint, "mend it");
+	assert_string_equal(view->rows[1].id, "own-2");
+	assert_int_equal(view->rows[1].class, CLASS_UNKNOWN);
+	for (size_t i = 0; i < STK_LENGTH(cases); i++) {
+		struct failure_line line = { cases[i].line, strlen(cases[i].line) }, found;
+		bool there = view->find(view->arg, cases[i].row, line, &found);
+
+		assert_int_equal(there, cases[i].found != NULL);
+		if (there) {
+			assert_int_equal(found.len, strlen(cases[i].found));
+			assert_memory_equal(found.text, cases[i].found, found.len);
+		}
+	}
+	own_rows_freep(&none);
+}
+
+/* ---- the agent ---- */
+
+static void the_agent_is_known_by_the_digest_of_its_program(void **state)
+{
+	static const char program[] = "\177ELF";
+	AUTO(err_freep) struct err *err = NULL;
+	char digest[SHA256_HEX], hex[SHA256_HEX];
+
+	(void)state;
+	setenv("STOKER_AGENT", dir, 1);
+	assert_int_equal(agent_digest(digest, &err), -1);
+	assert_non_null(strstr(err->message, "stoker-node"));
+	err_freep(&err);
+	put_text("stoker-node", program);
+	assert_int_equal(agent_digest(digest, &err), 0);
+	hash_sha256_hex(program, strlen(program), hex);
+	assert_string_equal(digest, hex);
+	unsetenv("STOKER_AGENT");
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(places_are_absolute_or_urls_in_one_form),
+		TEST(graphs_depend_on_the_files_that_the_spec_names),
+		TEST(a_file_that_is_missing_is_named_where_it_was_written),
+		TEST(a_launcher_is_told_how_many_processes_there_are),
+		TEST(the_policy_is_that_of_the_plan),
+		TEST(own_rows_find_what_they_name),
+		TEST(the_agent_is_known_by_the_digest_of_its_program),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
