@@ -47,7 +47,8 @@ static void confine_files(const char *folder)
 		fail("/proc");
 	if (mount("tmpfs", "/dev/shm", "tmpfs", 0, "size=256m") < 0)
 		fail("/dev/shm");
-	if (mount("tmpfs", "/tmp", "tmpfs", 0, "size=1g") < 0)
+	/* A node needs 1 GiB free. */
+	if (mount("tmpfs", "/tmp", "tmpfs", 0, "size=2g") < 0)
 		fail("/tmp");
 }
 

@@ -20,8 +20,6 @@ NUMBERS = 1 << 20
 SANITIZERS = {"ASAN_OPTIONS": "detect_leaks=1:strict_string_checks=1:symbolize=0:hard_rss_limit_mb=2048:"
                               "allocator_may_return_null=1",
               "UBSAN_OPTIONS": "symbolize=0", "STOKER_TEST_SEED": "1"}
-# The first tries are the cheapest: tests are tried by stage, and within one by time.
-UNIT, WORLD, PYTHON = range(3)
 
 
 @dataclass
@@ -29,7 +27,6 @@ class Test:
     """One program with its arguments."""
     name: str
     command: list[str]
-    stage: int
     digest: str                       # of its sources: a test that changed has not judged yet
     seconds: float = 0.0
     reaches: set[int] = field(default_factory=set)
@@ -79,7 +76,7 @@ class Trial:
             failed = [text for text in pool.map(lambda test: self.measure_one(test, kept), self.tests) if text]
         if failed:
             sys.exit("tests that fail without a mutant:\n" + "\n".join(failed))
-        self.tests.sort(key=lambda test: (test.stage, test.seconds))
+        self.tests.sort(key=lambda test: test.seconds)
 
     def measure_one(self, test: Test, kept: Path) -> str:
         programs = [Path(word) for word in test.command if word.startswith(str(self.folder))]

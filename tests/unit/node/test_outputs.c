@@ -306,7 +306,7 @@ static void limit_files(rlim_t bytes)
 	struct rlimit limit;
 
 	assert_int_equal(getrlimit(RLIMIT_FSIZE, &limit), 0);
-	limit.rlim_cur = bytes;
+	limit.rlim_cur = bytes < limit.rlim_max ? bytes : limit.rlim_max;
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
 }
 
