@@ -8,7 +8,8 @@
   constant    a number is one more, one less, a thousand times as much, or 0; true becomes false
   enum        an enumerator becomes the next one of its enumeration
 
-Left out are changes that cannot matter: < that becomes <= in `a < b ? a : b` and in `if (a > b) a = b;`.
+Left out are changes that cannot matter: < that becomes <= in `a < b ? a : b` and in `if (a > b) a = b;`, and -1 that
+becomes another number below 0: whoever is given a failure, a number or a descriptor asks whether it is below 0.
 
 What must be constant when the file is compiled cannot be switched while it runs: Finder.left counts these by
 kind (case labels, static initialisers, sizeof, what macros make, zero initialisers)."""
@@ -252,6 +253,8 @@ class Finder:
     def shift(self, place: tuple[int, int, bool], value: int, of: str, suffix: str = "") -> None:
         bits, signed = LIMITS.get(of, (31, True))
         for other in (value + 1, value - 1, value * 1000, 0):
+            if value == -1 and other < 0:
+                continue
             if abs(other) < 2 ** bits and (signed or other >= 0) and other != value:
                 self.add(place, "constant", f"{other}{suffix}" if other >= 0 else f"({other}{suffix})")
 
