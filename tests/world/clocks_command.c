@@ -4,8 +4,8 @@
  *
  * Time in a single call counts here; only time in which the agent was suspended does not. A claim
  * is superseded when the claim of its phase, as it lies in the workspace, names another attempt.
- * The uploader looks at it. A look that is refused, or in a folder has not returned, says nothing
- * about the claim.
+ * The uploader looks at it, before all else that it does. A look that is refused, or has not
+ * returned, says nothing about the claim.
  *
  * A part of C5 is here, too: a command that was asked to end is killed after limits.grace.
  */
@@ -88,10 +88,10 @@ static int64_t holder_of(enum truth_phase phase)
 	return js_int(claim, "attempt", 0);
 }
 
-/* The folder has not answered the uploader. */
+/* The workspace has not answered the uploader. */
 static bool is_blind(const struct process *agent)
 {
-	for (const struct process *p = processes; p && !playing->setting.far_workspace; p = p->next)
+	for (const struct process *p = processes; p; p = p->next)
 		if (p->state == PROCESS_ALIVE && process_parent(p) == agent &&
 		    strcmp(p->name, "stoker-upload") == 0)
 			return !time_counts(p);

@@ -382,6 +382,17 @@ static int64_t look_ms(const struct agent_config *config)
 	return config->object_workspace ? config->look_ms : config->heartbeat_ms;
 }
 
+static void look(struct rounds *rounds)
+{
+	struct carrier *hands = &rounds->hands;
+
+	if (hands->claimed && (due(&rounds->look_at, look_ms(rounds->config)) || hands->look_due))
+		check_workspace(rounds);
+	if (hands->look_due)
+		say(rounds, carry_out_line(UPLOADER_LOOKED));
+	hands->look_due = false;
+}
+
 /* Does all that is due now. Returns true if nothing is left, and it was the last round. */
 static bool go_round(struct rounds *rounds)
 {
@@ -391,6 +402,9 @@ static bool go_round(struct rounds *rounds)
 
 	if (hands->claimed && !hands->last)
 		claim_renewal_beat(&rounds->renewal, config);
+	/* Before what may take long: an attempt that has lost its claim must end. */
+	if (!hands->last)
+		look(rounds);
 	if (config->object_workspace)
 		all = upload(rounds);
 	if (hands->last)
@@ -399,11 +413,6 @@ static bool go_round(struct rounds *rounds)
 	    clock_mono_now().ms < rounds->begun.ms + CLAIM_SHOW_MS &&
 	    due(&rounds->show_at, CLAIM_AGAIN_MS))
 		(void)!claim_show(rounds->claim, config, rounds->store);
-	if (hands->claimed && (due(&rounds->look_at, look_ms(config)) || hands->look_due))
-		check_workspace(rounds);
-	if (hands->look_due)
-		say(rounds, carry_out_line(UPLOADER_LOOKED));
-	hands->look_due = false;
 	if (hands->claimed && config->nodes > 1 &&
 	    due(&rounds->exchange_at, agent_config_exchange_ms(config)))
 		exchange(rounds);

@@ -254,5 +254,14 @@ int submit_find(struct driver *driver, const struct effect *effect, struct err *
 		return -1;
 	driver->submitted = found > 0;
 	submit_event(&ev, found ? EV_ATTEMPT_SUBMITTED : EV_ATTEMPT_MISSING, effect);
-	return driver_record(driver, &ev, err);
+	if (driver_record(driver, &ev, err) < 0)
+		return -1;
+	if (found > 0 || !driver->submit_unsure)
+		return 0;
+	/* The service takes no jobs: it is asked again as one that does not answer is, after ever
+	 * longer waits and not for ever. */
+	driver->submit_unsure = false;
+	err_set(err, EXIT_UNREACHABLE, "%s",
+		driver->submit_words ? driver->submit_words : "the service takes no jobs");
+	return -1;
 }

@@ -282,6 +282,37 @@ static void a_job_that_is_not_found_for_want_of_an_answer_is_not_missing(void **
 	assert_int_equal(recorded.kind, EV_DRIVER_LEFT);
 }
 
+static int finds_nothing(struct engine *engine, const char *name, const char *prefix,
+			 struct err **err)
+{
+	(void)engine, (void)name, (void)prefix, (void)err;
+	return 0;
+}
+
+/* A service that takes no jobs is one that does not answer: the next try has to wait. Who takes the
+ * run over knows nothing of that, and submits at once. */
+static void a_job_without_an_answer_that_is_missing_is_not_submitted_again_at_once(void **state)
+{
+	static const struct engine_ops ops = { .name = "batch", .find = finds_nothing };
+	struct engine engine = { &ops };
+	const struct effect effect = {
+		.kind = EFFECT_FIND, .phase = PHASE_TRAIN, .attempt = 1, .job = "stk-r1-train-1"
+	};
+	AUTO(err_freep) struct err *err = NULL;
+
+	(void)state;
+	driver.engine = &engine;
+	driver.submit_unsure = true;
+	driver.submit_words = mem_copy("no answer to the submission");
+	assert_int_equal(submit_find(&driver, &effect, &err), -1);
+	assert_int_equal(recorded.kind, EV_ATTEMPT_MISSING);
+	assert_int_equal(err->code, EXIT_UNREACHABLE);
+	assert_string_equal(err->message, "no answer to the submission");
+	err_freep(&err);
+	assert_int_equal(submit_find(&driver, &effect, &err), 0);
+	free(driver.submit_words);
+}
+
 /* ---- the environment of agents ---- */
 
 static const char *value_in(char *const *env, const char *name)
@@ -341,6 +372,9 @@ int main(void)
 			a_secret_that_is_missing_keeps_a_job_from_being_submitted, begin, end),
 		cmocka_unit_test_setup_teardown(
 			a_job_that_is_not_found_for_want_of_an_answer_is_not_missing, begin, end),
+		cmocka_unit_test_setup_teardown(
+			a_job_without_an_answer_that_is_missing_is_not_submitted_again_at_once,
+			begin, end),
 		cmocka_unit_test(an_agent_gets_its_secrets_and_little_else),
 	};
 
