@@ -186,7 +186,9 @@ static void draw(struct schedule *schedule)
 		s->deadline_s = s->queue_s = 0;
 		s->compile_timeout_s = 120;
 		if (chance_one_in(3)) { /* slow, and healthy all the same */
-			s->step_ns = (2 + chance_below(s->stall_s / 4 - 1)) * WORLD_S;
+			int64_t stall_s = s->stall_s > 0 ? s->stall_s : 40;
+
+			s->step_ns = (2 + chance_below(stall_s / 4 - 1)) * WORLD_S;
 			s->steps = 4 + chance_below(6);
 		}
 		return;
