@@ -261,7 +261,6 @@ int submit_find(struct driver *driver, const struct effect *effect, struct err *
 	/* The service takes no jobs: it is asked again as one that does not answer is, after ever
 	 * longer waits and not for ever. */
 	driver->submit_unsure = false;
-	err_set(err, EXIT_UNREACHABLE, "%s",
-		driver->submit_words ? driver->submit_words : "the service takes no jobs");
-	return -1;
+	return err_set(err, EXIT_UNREACHABLE, "%s",
+		       driver->submit_words ? driver->submit_words : "the service takes no jobs");
 }
