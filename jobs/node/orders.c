@@ -137,9 +137,16 @@ void orders_read(struct orders_reader *reader, int64_t wait_ms)
 	struct pollfd orders = { .fd = reader->fd, .events = POLLIN };
 	char buffer[READ_SIZE];
 	ssize_t len;
+	int ready;
 
 	tidy(reader);
-	if (poll(&orders, 1, (int)wait_ms) <= 0)
+	ready = poll(&orders, 1, (int)wait_ms);
+	/* A helper that cannot wait would turn without a pause. */
+	if (ready < 0 && !err_try_again(&reader->failures))
+		reader->over = true;
+	if (ready >= 0)
+		reader->failures = 0;
+	if (ready <= 0)
 		return;
 	len = read(reader->fd, buffer, sizeof buffer);
 	if (len > 0)

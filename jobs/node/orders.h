@@ -55,7 +55,8 @@ struct orders_reader {
 	struct sb text; /* read, and not taken yet */
 	size_t at;      /* of that, bytes that are taken */
 	size_t taken;   /* bytes taken since orders_taken() was called */
-	bool over;      /* the agent is gone */
+	int failures;   /* waits that failed, in a row */
+	bool over;      /* the agent is gone, or cannot be heard: the helper ends */
 };
 
 /* Reads what is there; waits for it, `wait_ms` at most. */

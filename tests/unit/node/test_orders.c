@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #define LONG ((size_t)200 << 10) /* more than a pipe takes */
@@ -202,6 +203,28 @@ static void what_is_no_order_is_passed_over(void **state)
 	sb_release(&reader.text);
 }
 
+/* Without a wait it would turn without a pause. poll(2) refuses more descriptors than may be open.
+ */
+static void a_helper_that_cannot_wait_ends(void **state)
+{
+	int ends[2];
+	struct helper helper = start(ends);
+	struct orders_reader reader = reader_of(ends);
+	struct rlimit before, none;
+
+	(void)state;
+	(void)helper;
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	none = before;
+	none.rlim_cur = 0;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+	for (int i = 0; i < ERR_FAILURES; i++)
+		orders_read(&reader, 1000);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+	assert_true(reader.over);
+	stop(ends);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -211,6 +234,7 @@ int main(void)
 		cmocka_unit_test(a_helper_cannot_say_that_more_is_done_than_was_sent),
 		cmocka_unit_test(a_dead_helper_and_a_dead_agent_are_noticed),
 		cmocka_unit_test(what_is_no_order_is_passed_over),
+		cmocka_unit_test(a_helper_that_cannot_wait_ends),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
