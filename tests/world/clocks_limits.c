@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "jobs/store/order.h"
-#include "tests/world/bucket.h"
 #include "tests/world/budgets.h"
 #include "tests/world/clocks_rules.h"
 #include "tests/world/clocks_time.h"
@@ -76,10 +75,7 @@ static void check_early(const struct story *story, const struct story_event *tol
 
 static void begin(enum run_limit limit, const struct story_event *told)
 {
-	/* The writer may have been killed before anybody knew of the event: then its own time is
-	 * all there is. */
-	limits[limit].since_ns =
-		told->writer ? told->made_ns : (told->event.at.ms - WORLD_EPOCH_MS) * WORLD_MS;
+	limits[limit].since_ns = story_begun_ns(told);
 	limits[limit].by = told->writer;
 	limits[limit].due.who = NULL;
 }

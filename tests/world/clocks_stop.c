@@ -67,7 +67,7 @@ static int64_t drain_began_ns(const struct story *story, const struct story_even
 {
 	const struct story_event *exceeded = story_last(story, EV_JIT_EXCEEDED, told->event.seq);
 
-	return story->shadow.recompile && exceeded ? exceeded->made_ns : told->made_ns;
+	return story_begun_ns(story->shadow.recompile && exceeded ? exceeded : told);
 }
 
 static void on_event(const struct story *story, int64_t index)

@@ -11,6 +11,7 @@
 #include "jobs/run/journal/journal.h"
 #include "jobs/run/journal/lease.h"
 #include "jobs/run/plan/plan.h"
+#include "tests/world/bucket.h"
 #include "tests/world/clocks_seen.h"
 
 int __real_journal_append(struct journal *journal, const char *run, const struct event *ev,
@@ -64,6 +65,11 @@ int64_t story_find(const struct story *story, enum event_kind kind, enum phase p
 			return i + 1;
 	}
 	return 0;
+}
+
+int64_t story_begun_ns(const struct story_event *told)
+{
+	return told->writer ? told->made_ns : (told->event.at.ms - WORLD_EPOCH_MS) * WORLD_MS;
 }
 
 static void contradict(struct story *story, const char *format, ...)

@@ -42,6 +42,9 @@ struct story *story_of(const char *run); /* NULL: nothing is known of that run *
 /* The newest event of that kind (before number `before`; 0: of all); NULL: none. */
 const struct story_event *story_last(const struct story *story, enum event_kind kind,
 				     int64_t before);
+/* When its writer began to append it. That one may have been killed before anybody knew of the
+ * event: then its own time is all there is. */
+int64_t story_begun_ns(const struct story_event *told);
 /* Number of the first event of that kind, phase and attempt up to `seq`; 0: none. */
 int64_t story_find(const struct story *story, enum event_kind kind, enum phase phase,
 		   int64_t attempt, int64_t seq);
