@@ -372,7 +372,7 @@ static int list_packages(const char *folder, python_package_fn fn, void *arg)
 	int failed;
 
 	if (!dir)
-		return errno == ENOENT || errno == ENOTDIR || errno == EACCES ? 0 : -1;
+		return errno == ENOENT || errno == ENOTDIR ? 0 : -1;
 	while ((errno = 0, entry = readdir(dir)))
 		if (split_distribution(entry->d_name, name, version))
 			fn(arg, name, version);
@@ -388,9 +388,13 @@ int python_packages(const struct python *python, python_package_fn fn, void *arg
 		int failures = 0;
 
 		/* A package that is named again is the same one. */
-		while (list_packages(*folder, fn, arg) < 0)
-			if (!err_try_again(&failures))
-				return fs_error(err, errno, "cannot read '%s'", *folder);
+		while (list_packages(*folder, fn, arg) < 0) {
+			if (err_try_again(&failures))
+				continue;
+			if (errno == EACCES) /* nor would Python import from it */
+				break;
+			return fs_error(err, errno, "cannot read '%s'", *folder);
+		}
 	}
 	return 0;
 }

@@ -94,16 +94,21 @@ static int find_lost_run(void *arg, const char *name, struct err **err)
 	return found;
 }
 
-/* The mark is written before the first event: if events exist without it, it was lost. */
+/* The mark is written before the first event: if events exist without it, it was lost. Returns 0 if
+ * there are none, 1 if the mark is there by now: another process has begun the journal. */
 static int refuse_lost(struct dir_journal *journal, struct err **err)
 {
 	struct journal_dir_lost lost = { .journal = journal };
 	AUTO(auto_free) char *what = NULL;
+	int found;
 
 	if (store_folders(journal->store, "runs/", find_lost_run, &lost, err) < 0)
 		return -1;
 	if (lost.run[0] == '\0')
 		return 0;
+	found = check_format(journal, err);
+	if (found != 0)
+		return found;
 	what = mem_format("'" JOURNAL_DIR_MARK "' is missing in it, though events lie there "
 			  "(run %s)",
 			  lost.run);
@@ -132,8 +137,8 @@ static int dir_open(const char *where, enum journal_mode mode, void **ret, struc
 	if (store_open(where, &journal->store, err) < 0)
 		return -1;
 	found = check_format(journal, err);
-	if (found == 0 && refuse_lost(journal, err) < 0)
-		found = -1;
+	if (found == 0)
+		found = refuse_lost(journal, err);
 	if (found < 0 && mode == JOURNAL_SALVAGE && (*err)->damage && !is_obstructed(journal)) {
 		err_freep(err);
 		found = journal_dir_mend_mark(journal, mark, err) < 0 ? -1 : 1;

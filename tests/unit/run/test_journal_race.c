@@ -1,6 +1,5 @@
-/* An event that is appended during a look at the journal is not missing. The linker leads each look
- * at the end mark to this file (tests/CMakeLists.txt), so that the other process is always in time.
- */
+/* What another process does during a look at a journal is no damage. The linker leads the second of
+ * two looks to this file (tests/CMakeLists.txt), so that the other process is always in time. */
 #include "jobs/run/journal/end_mark.h"
 
 #include <setjmp.h>
@@ -13,6 +12,7 @@
 
 #include "jobs/base/fs/fs.h"
 #include "jobs/run/journal/journal.h"
+#include "jobs/store/store.h"
 
 static char dir[64];
 static struct journal *writer;
@@ -72,6 +72,51 @@ static void what_is_appended_during_a_look_is_read(void **state)
 	journal_freep(&writer);
 }
 
+/* ---- a journal that is begun ---- */
+
+static bool begins;
+
+int __real_store_folders(struct store *store, const char *prefix, store_folder_fn fn, void *arg,
+			 struct err **err);
+int __wrap_store_folders(struct store *store, const char *prefix, store_folder_fn fn, void *arg,
+			 struct err **err);
+
+static void begin_journal(const char *url)
+{
+	AUTO(err_freep) struct err *err = NULL;
+
+	begins = false;
+	assert_int_equal(journal_open(url, JOURNAL_WRITE, &writer, &err), 0);
+	appended = 0;
+	append("r1");
+	journal_freep(&writer);
+}
+
+int __wrap_store_folders(struct store *store, const char *prefix, store_folder_fn fn, void *arg,
+			 struct err **err)
+{
+	AUTO(auto_free) char *url = mem_format("dir:%s", dir);
+
+	if (begins)
+		begin_journal(url);
+	return __real_store_folders(store, prefix, fn, arg, err);
+}
+
+static void who_comes_second_does_not_take_the_beginning_for_damage(void **state)
+{
+	AUTO(auto_free) char *url = mem_format("dir:%s", dir);
+	AUTO(journal_freep) struct journal *second = NULL;
+	AUTO(err_freep) struct err *err = NULL;
+	int64_t seen = 0;
+
+	(void)state;
+	begins = true;
+	assert_int_equal(journal_open(url, JOURNAL_WRITE, &second, &err), 0);
+	assert_false(begins);
+	assert_int_equal(journal_read(second, "r1", 1, note_event, &seen, &err), 0);
+	assert_int_equal(seen, 1);
+}
+
 static int set_up(void **state)
 {
 	(void)state;
@@ -92,6 +137,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(what_is_appended_during_a_look_is_read, set_up,
 						tear_down),
+		cmocka_unit_test_setup_teardown(
+			who_comes_second_does_not_take_the_beginning_for_damage, set_up, tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
