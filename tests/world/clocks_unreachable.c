@@ -38,7 +38,8 @@ static void reset(void)
 static void on_engine(const struct story *story, const struct engine_word *word)
 {
 	(void)story;
-	/* That a stop is accepted tells nothing of the job: a driver would stop it for ever. */
+	/* An accepted stop tells nothing of the job: if it counted, a driver whose looks fail would
+	 * stop the job for ever. */
 	if (word->answered && word->what != WORD_STOP)
 		silence.engine_ns = now_ns;
 	if (word->there)

@@ -38,7 +38,13 @@ struct strike_action {
 	int (*refused)(enum call_id id, const char *path);
 };
 
-/* What was struck failed for minutes: for `check`, of what a failure that lasts may cost. */
+/* An action by its name, scenario, preparation and act; members that it has beside these follow. */
+#define STRIKE(called, where, first, ...)                                                          \
+	{                                                                                          \
+		.name = called, .scenario = where, .before = first, .act = __VA_ARGS__             \
+	}
+
+/* A failure that lasted was struck: for `check`, of what such a failure may cost. */
 bool strikes_lasted(void);
 
 /* Body of a program [EVERY [NAME [CASE]]]: strikes each of the actions, or those with NAME in their

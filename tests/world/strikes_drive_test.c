@@ -23,7 +23,7 @@
 
 /* ---- a terminal ---- */
 
-/* What happens once the first numbers of the training are shown. */
+/* The events at the terminal, once the first numbers of the training are shown. */
 struct terminal {
 	int signo;                /* comes to the driver; 0: none */
 	enum interrupt reaction;  /* of who looks on */
@@ -72,7 +72,8 @@ static void lose_patience(void *arg)
 	kill(getpid(), terminal->signo);
 }
 
-/* Who asked for a stop, and hears that something does not answer, waits no longer than that. */
+/* A user who asked for a stop, and hears that something does not answer, waits no longer than
+ * that. */
 static void on_away(void *arg, const struct err *why)
 {
 	const struct look *look = arg;

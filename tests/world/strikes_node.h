@@ -23,7 +23,7 @@ int strikes_node_load(const char *run, struct agent_config *config, struct err *
 int strikes_node_claim(struct agent_config *config, struct claim *ret, struct store *store,
 		       struct err **err);
 int strikes_node_refuse(struct err **err, const char *words);
-/* That object of the workspace is there, with this text; NULL: with any. A defect if not. */
+/* Checks that the object is in the workspace, with this text; NULL: with any. A defect if not. */
 int strikes_node_expect(const char *key, const char *wanted, struct err **err);
 
 /* Has a helper of the agent carry out these orders; its exit status, or -1. `ret_news`: the reading

@@ -40,7 +40,7 @@ void strikes_node_put_made(struct schedule *places)
 	strikes_do(link_made);
 }
 
-/* Those of the links that are left, for that reason. */
+/* The number of links that are left, for that reason. */
 static int links_left(const json_t *done)
 {
 	const json_t *row;
@@ -106,7 +106,7 @@ int strikes_node_check_brought(const char *run, struct err **err)
 
 #define LINE "the last line of this start\n"
 
-/* What lies there of the report is torn; it is no other job's. */
+/* The report that lies there is torn; it is no other job's. */
 void strikes_node_put_report(struct schedule *places)
 {
 	AUTO(auto_free)

@@ -39,7 +39,7 @@ static void put(int fd, const char *text)
 	(void)!write(fd, text, strlen(text));
 }
 
-/* What a receiver was given, kept for the check. */
+/* The messages that a receiver was given, kept for the check. */
 static void keep_told(void)
 {
 	char chunk[4096];
@@ -84,7 +84,7 @@ static void put_program(struct machine *machine, const char *path, const char *m
 #define BOTH "when: [started, succeeded]"
 #define END  "when: [succeeded]"
 
-/* What becomes of the messages of each rule, while no call of stoker fails; NULL: it is sent. */
+/* The outcome of the messages of each rule, while no call of stoker fails; NULL: it is sent. */
 static const char *const failures[] = {
 	NULL,
 	NULL,
@@ -333,36 +333,13 @@ static int answer_late(const char *run, struct err **err)
 }
 
 static const struct strike_action actions[] = {
-	{ .name = "left sqlite",
-	  .scenario = "sqlite",
-	  .before = leave_messages,
-	  .act = tell_rest,
-	  .check = check_told },
-	{ .name = "left bucket",
-	  .scenario = "far",
-	  .before = leave_messages,
-	  .act = tell_rest,
-	  .check = check_told },
-	{ .name = "cut short",
-	  .scenario = "sqlite",
-	  .before = leave_messages,
-	  .act = cut_short,
-	  .again = tell_rest,
-	  .check = check_told,
-	  .share = 5 },
-	{ .name = "driven",
-	  .scenario = "sqlite",
-	  .before = add_receivers,
-	  .act = strikes_drive,
-	  .check = check_told,
-	  .share = 20 },
-	{ .name = "answered late",
-	  .scenario = "sqlite",
-	  .before = add_receivers,
-	  .act = answer_late,
-	  .again = strikes_drive,
-	  .check = check_told,
-	  .share = 40 },
+	STRIKE("left sqlite", "sqlite", leave_messages, tell_rest, .check = check_told),
+	STRIKE("left bucket", "far", leave_messages, tell_rest, .check = check_told),
+	STRIKE("cut short", "sqlite", leave_messages, cut_short, .again = tell_rest,
+	       .check = check_told, .share = 5),
+	STRIKE("driven", "sqlite", add_receivers, strikes_drive, .check = check_told, .share = 20),
+	STRIKE("answered late", "sqlite", add_receivers, answer_late, .again = strikes_drive,
+	       .check = check_told, .share = 40),
 };
 
 int main(int argc, char **argv)

@@ -156,7 +156,7 @@ static void spoil_manifest(struct schedule *places)
 	workspace_put(key, "{");
 }
 
-/* All that a plan can hold. */
+/* A spec with all that a plan can hold. */
 static void add_all(struct schedule *places)
 {
 	static const char tokens[] = "tokens";
@@ -286,7 +286,7 @@ static int resume(const char *run, struct err **err)
 	return operator_resume(run, err);
 }
 
-/* All that ran of the training is dead, long before its last step. */
+/* Each process of the training is dead, long before its last step. */
 static void kill_training(void)
 {
 	strikes_edit_spec("max_steps: 8", "max_steps: 40");
@@ -454,7 +454,7 @@ static int probe_places(const char *run, struct err **err)
 	return preflight_places(&probe, plan->json, journal, err);
 }
 
-/* What a probe that was struck has left is too young to be removed. */
+/* Leftovers of the probe that was struck are too young to be removed. */
 static int check_probed(const char *run, struct err **err)
 {
 	(void)run, (void)err;
@@ -465,37 +465,32 @@ static int check_probed(const char *run, struct err **err)
 }
 
 static const struct strike_action actions[] = {
-#define ACTION(called, where, first, ...)                                                          \
-	{                                                                                          \
-		.name = called, .scenario = where, .before = first, .act = __VA_ARGS__             \
-	}
-	ACTION("plan all", "sqlite", add_all, plan_all),
-	ACTION("view warm", "sqlite", run_and_plan, see_warm),
-	ACTION("view warm bucket", "bucket", run_and_plan, see_warm),
-	ACTION("view nothing", "sqlite", plan_first, see_nothing),
-	ACTION("view nothing bucket", "bucket", plan_first, see_nothing),
-	ACTION("view changes", "sqlite", change_job, see_changes),
-	ACTION("view changes bucket", "bucket", change_job, see_changes),
-	ACTION("view damage", "sqlite", truncate_graph, see_damage),
-	ACTION("view damage bucket", "bucket", truncate_graph, see_damage),
-	ACTION("view manifest", "sqlite", spoil_manifest, see_bad_manifest),
-	ACTION("view manifest bucket", "bucket", spoil_manifest, see_bad_manifest),
-	ACTION("repair", "sqlite", truncate_graph, drive_second, .again = drive_again,
+	STRIKE("plan all", "sqlite", add_all, plan_all),
+	STRIKE("view warm", "sqlite", run_and_plan, see_warm),
+	STRIKE("view warm bucket", "bucket", run_and_plan, see_warm),
+	STRIKE("view nothing", "sqlite", plan_first, see_nothing),
+	STRIKE("view nothing bucket", "bucket", plan_first, see_nothing),
+	STRIKE("view changes", "sqlite", change_job, see_changes),
+	STRIKE("view changes bucket", "bucket", change_job, see_changes),
+	STRIKE("view damage", "sqlite", truncate_graph, see_damage),
+	STRIKE("view damage bucket", "bucket", truncate_graph, see_damage),
+	STRIKE("view manifest", "sqlite", spoil_manifest, see_bad_manifest),
+	STRIKE("view manifest bucket", "bucket", spoil_manifest, see_bad_manifest),
+	STRIKE("repair", "sqlite", truncate_graph, drive_second, .again = drive_again,
 	       .check = check_second, .share = 10),
-	ACTION("lost graph", "sqlite", lose_graph, resume, .check = check_trained, .share = 5),
-	ACTION("lost manifest", "bucket", lose_manifest, resume, .check = check_trained,
+	STRIKE("lost graph", "sqlite", lose_graph, resume, .check = check_trained, .share = 5),
+	STRIKE("lost manifest", "bucket", lose_manifest, resume, .check = check_trained,
 	       .share = 5),
-	ACTION("left checkpoints", "sqlite", leave_checkpoints, resume, .check = check_left,
+	STRIKE("left checkpoints", "sqlite", leave_checkpoints, resume, .check = check_left,
 	       .share = 3),
-	ACTION("lost checkpoints", "sqlite", lose_checkpoints, refuse_to_begin_anew, .share = 3),
-	ACTION("lost checkpoints bucket", "bucket", lose_checkpoints, refuse_to_begin_anew,
+	STRIKE("lost checkpoints", "sqlite", lose_checkpoints, refuse_to_begin_anew, .share = 3),
+	STRIKE("lost checkpoints bucket", "bucket", lose_checkpoints, refuse_to_begin_anew,
 	       .share = 3),
-	ACTION("rm copies", "sqlite", strikes_run_to_end, remove_run, .check = check_copies),
-	ACTION("rm copies bucket", "bucket", strikes_run_to_end, remove_run, .check = check_copies),
-	ACTION("rm only copies", "sqlite", save_at_home, remove_run, .check = check_copies),
-	ACTION("rm only copies bucket", "bucket", save_at_home, remove_run, .check = check_copies),
-	ACTION("probe", "far", leave_probes, probe_places, .check = check_probed),
-#undef ACTION
+	STRIKE("rm copies", "sqlite", strikes_run_to_end, remove_run, .check = check_copies),
+	STRIKE("rm copies bucket", "bucket", strikes_run_to_end, remove_run, .check = check_copies),
+	STRIKE("rm only copies", "sqlite", save_at_home, remove_run, .check = check_copies),
+	STRIKE("rm only copies bucket", "bucket", save_at_home, remove_run, .check = check_copies),
+	STRIKE("probe", "far", leave_probes, probe_places, .check = check_probed),
 };
 
 int main(int argc, char **argv)

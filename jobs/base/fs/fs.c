@@ -405,7 +405,7 @@ int fs_mkdirs_open(const char *path, mode_t mode, struct err **err)
 		seen = look_at(path, &st);
 		if (seen && S_ISDIR(st.st_mode))
 			return 0;
-		/* What cannot be looked at may be a folder. */
+		/* A path that cannot be looked at may be a folder. */
 		if (failed == EEXIST)
 			failed = seen || errno == ENOENT ? ENOTDIR : errno;
 		return fs_error(err, failed, "cannot make the folder '%s'", path);

@@ -246,8 +246,8 @@ static void the_resumed_checkpoint_is_found_and_never_marked_as_new(void **state
 	assert_int_equal(run(place, order), 0);
 }
 
-/* What no attempt would resume from is told while there is time to mend the script: it goes on
- * until the report says so. */
+/* A checkpoint that no attempt would resume from is told while there is time to mend the script: it
+ * goes on until the report says so. */
 static void what_no_attempt_resumes_from_is_told_while_the_command_goes_on(void **state)
 {
 	static const struct {

@@ -99,7 +99,7 @@ static void an_agent_without_a_pipe_to_its_uploader_says_so_and_runs_nothing(voi
 	assert_false(fs_exists(ran));
 }
 
-/* What a search for the program comes to is no word on whether it is there. */
+/* A refused search for the program tells nothing of whether it is there. */
 static void a_program_that_cannot_be_looked_for_is_told_with_its_cause(void **state)
 {
 	json_t *order = order_for(*state, "true");

@@ -151,7 +151,7 @@ static void put_file(const char *path)
 	write_file(path, "", 0600);
 }
 
-/* There is no report yet in which it could be said. */
+/* No report is there yet in which it could be said. */
 static void an_agent_that_cannot_use_its_folder_says_so_and_runs_nothing(void **state)
 {
 	static const struct {

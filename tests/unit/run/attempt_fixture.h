@@ -21,7 +21,7 @@
 
 #define NODES_MAX 2
 
-/* What the engine says. */
+/* The engine's answers. */
 static struct {
 	char *reports[NODES_MAX]; /* JSON; NULL: none */
 	char *beside;             /* the agent's pace, JSON; NULL: none */
@@ -202,7 +202,7 @@ static inline void assert_recorded(size_t count)
 	assert_int_equal(json_array_size(recorded), count);
 }
 
-/* What is done by a driver that was taken over: it records nothing more. */
+/* A driver that was taken over records nothing more. */
 static inline void assert_taken_over(int result, struct err **err)
 {
 	assert_int_equal(result, -1);

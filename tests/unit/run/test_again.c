@@ -1,4 +1,4 @@
-/* What a driver does after a failure: it waits and tries again, or it ends. See
+/* A driver after a failure: it waits and tries again, or it ends. See
  * jobs/run/driver_internal.h. */
 #include "jobs/run/driver_internal.h"
 
@@ -172,7 +172,7 @@ static void a_driver_that_was_taken_over_waits_for_nothing(void **state)
 	assert_true(driver.stood_down);
 	fail_with(EXIT_UNREACHABLE);
 	assert_false(again_try(&driver));
-	/* It says nothing of its wait either. */
+	/* Nor is its wait journalled. */
 	recorded.kind = EV_RUN_CREATED;
 	again_works(&driver);
 	assert_int_equal(recorded.kind, EV_RUN_CREATED);

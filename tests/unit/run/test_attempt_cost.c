@@ -69,7 +69,7 @@ static void who_was_taken_over_says_nothing_more(void **state)
 	assert_int_equal(fs_remove_tree(dir, &err), 0);
 }
 
-/* What the engine says of the machines of the ended attempt. */
+/* The engine's words on the machines of the ended attempt. */
 static struct {
 	int kept;
 	int64_t seconds;
@@ -132,7 +132,7 @@ static void what_was_kept_is_recorded_with_why_it_was_not_given_back(void **stat
 	assert_true(is_recorded(&driver, false));
 	assert_true(kept.seconds == 7);
 	assert_false(EVENT_HAS(&kept, reason));
-	/* They stay kept, and are billed unless the next attempt takes them. */
+	/* The machines stay kept, and are billed unless the next attempt takes them. */
 	told.kept = -1;
 	told.refused = EXIT_REFUSED;
 	assert_true(is_recorded(&driver, false));

@@ -35,7 +35,7 @@ static void check(struct attempt_watch *watch, const struct engine_status *statu
 	assert_int_equal(said.stops, stops);
 }
 
-/* What the next driver would find; NULL: nothing. The caller frees it. */
+/* The note that the next driver would find; NULL: none. The caller frees it. */
 static json_t *stopped_file(void)
 {
 	AUTO(auto_free) char *path = mem_format("%s/ws/runs/r1/train-1/stopped.json", dir);

@@ -2,48 +2,16 @@
  * jobs/run/background.h. */
 #include "jobs/run/background.h"
 
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
-
-#include <cmocka.h>
 
 #include "aws/credentials/settings.h"
-#include "jobs/base/fs/fs.h"
+#include "tests/unit/run/journal_fixture.h"
 
 #define WORDS "TEST_BACKGROUND_WORDS" /* that the driver leaves */
 #define ENDS  "TEST_BACKGROUND_EXIT"  /* its exit status; negative: a signal */
 
-static char dir[64];
-static struct journal *journal;
-
-static int set_up(void **state)
-{
-	struct err *err = NULL;
-
-	(void)state;
-	snprintf(dir, sizeof dir, "/tmp/stoker-background-XXXXXX");
-	if (!mkdtemp(dir))
-		return -1;
-	return journal_open(dir, JOURNAL_WRITE, &journal, &err);
-}
-
-static int tear_down(void **state)
-{
-	AUTO(err_freep) struct err *err = NULL;
-
-	(void)state;
-	journal_freep(&journal);
-	return fs_remove_tree(dir, &err);
-}
-
-/* What comes of a driver that says this and ends so. */
+/* Starts a driver that says this and ends so, and waits for it. */
 static int start(const char *words, const char *ends, pid_t *ret_pid, struct err **err)
 {
 	AUTO(background_freep) struct background *background = NULL;
@@ -117,7 +85,8 @@ static void what_is_in_the_way_of_its_output_is_named(void **state)
 	}
 }
 
-/* It is called as a driver is: with the place of its state, profile and region, and quietly. */
+/* The program is called as a driver is: with the place of its state, profile and region, and
+ * quietly. */
 static int be_driver(int argc, char **argv)
 {
 	const char *ends = getenv(ENDS);

@@ -180,7 +180,8 @@ static void who_waits_for_right_conditions_gives_up_when_the_run_says_so(void **
 	lease_freep(&lease);
 }
 
-/* What is in the way of a lock is named, and taken away where damage is wanted out of the way. */
+/* An obstacle in the way of a lock is named, and taken away where damage is wanted out of the way.
+ */
 static void what_is_no_file_is_an_obstacle_with_a_cure(void **state)
 {
 	AUTO(auto_free) char *path = mem_format("%s/runs/r/" LEASE_LOCK, dir);

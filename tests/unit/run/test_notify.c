@@ -227,7 +227,7 @@ static void each_occasion_is_a_sentence(void **state)
 		notify_queue_apply(&driver, &rejected);
 		assert_false(notify_queue_pending(&driver));
 	}
-	/* What another driver has sent is not sent again; the rest is. */
+	/* A message that another driver has sent is not sent again; the rest is. */
 	says(&risk, "at_risk", "run r1 of n is at risk: limits.deadline: soon over");
 	EVENT_SET(&sent, about, 8);
 	EVENT_SET(&sent, rule, 0);

@@ -2,41 +2,9 @@
  * jobs/run/driver.h. */
 #include "jobs/run/driver.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
-#include <cmocka.h>
-
 #include "../quoted.h"
-#include "jobs/base/fs/fs.h"
 #include "jobs/run/request.h"
-
-static char dir[64];
-static struct journal *journal;
-
-static int set_up(void **state)
-{
-	AUTO(err_freep) struct err *err = NULL;
-
-	(void)state;
-	snprintf(dir, sizeof dir, "/tmp/stoker-ready-XXXXXX");
-	assert_non_null(mkdtemp(dir));
-	return journal_open(dir, JOURNAL_WRITE, &journal, &err);
-}
-
-static int tear_down(void **state)
-{
-	AUTO(err_freep) struct err *err = NULL;
-
-	(void)state;
-	journal_freep(&journal);
-	return fs_remove_tree(dir, &err);
-}
+#include "tests/unit/run/journal_fixture.h"
 
 static void append(const char *run, struct event *ev)
 {

@@ -2,42 +2,9 @@
  * the same result. See jobs/run/journal/replay.c. */
 #include "jobs/run/driver_internal.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
-#include <cmocka.h>
-
-#include "jobs/base/fs/fs.h"
+#include "tests/unit/run/journal_fixture.h"
 
 #define EVENTS 1100 /* more than are read without a snapshot */
-
-static char dir[64];
-static struct journal *journal;
-
-static int set_up(void **state)
-{
-	struct err *err = NULL;
-
-	(void)state;
-	snprintf(dir, sizeof dir, "/tmp/stoker-replay-XXXXXX");
-	if (!mkdtemp(dir))
-		return -1;
-	return journal_open(dir, JOURNAL_WRITE, &journal, &err);
-}
-
-static int tear_down(void **state)
-{
-	AUTO(err_freep) struct err *err = NULL;
-
-	(void)state;
-	journal_freep(&journal);
-	return fs_remove_tree(dir, &err);
-}
 
 static void append(struct event *ev, int64_t seq)
 {

@@ -173,7 +173,7 @@ static void a_definite_refusal_ends_the_attempt(void **state)
 	(void)state;
 	ends_with(EXIT_REFUSED, CLASS_QUOTA_PERMISSION);
 	ends_with(EXIT_SPEC, CLASS_USER_CONFIG);
-	/* What may pass by itself is definite only when it was said several times. */
+	/* A refusal that may pass by itself is definite only when it was said several times. */
 	passes = true;
 	recorded.kind = EV_DRIVER_LEFT;
 	answer = EXIT_REFUSED;
@@ -265,23 +265,6 @@ static int cannot_say(struct engine *engine, const char *name, const char *prefi
 	return err_set(err, EXIT_UNREACHABLE, "no answer");
 }
 
-static void a_job_that_is_not_found_for_want_of_an_answer_is_not_missing(void **state)
-{
-	static const struct engine_ops ops = { .name = "batch", .find = cannot_say };
-	struct engine engine = { &ops };
-	const struct effect effect = {
-		.kind = EFFECT_FIND, .phase = PHASE_TRAIN, .attempt = 1, .job = "stk-r1-train-1"
-	};
-	AUTO(err_freep) struct err *err = NULL;
-
-	(void)state;
-	driver.engine = &engine;
-	recorded.kind = EV_DRIVER_LEFT;
-	assert_int_equal(submit_find(&driver, &effect, &err), -1);
-	assert_string_equal(err->message, "no answer");
-	assert_int_equal(recorded.kind, EV_DRIVER_LEFT);
-}
-
 static int finds_nothing(struct engine *engine, const char *name, const char *prefix,
 			 struct err **err)
 {
@@ -289,27 +272,46 @@ static int finds_nothing(struct engine *engine, const char *name, const char *pr
 	return 0;
 }
 
-/* A service that takes no jobs is one that does not answer: the next try has to wait. Who takes the
- * run over knows nothing of that, and submits at once. */
-static void a_job_without_an_answer_that_is_missing_is_not_submitted_again_at_once(void **state)
+/* Looks for the job with an engine that has this function. */
+static int look_for_job(int (*find)(struct engine *, const char *, const char *, struct err **),
+			struct err **err)
 {
-	static const struct engine_ops ops = { .name = "batch", .find = finds_nothing };
+	const struct engine_ops ops = { .name = "batch", .find = find };
 	struct engine engine = { &ops };
 	const struct effect effect = {
 		.kind = EFFECT_FIND, .phase = PHASE_TRAIN, .attempt = 1, .job = "stk-r1-train-1"
 	};
+
+	driver.engine = &engine;
+	return submit_find(&driver, &effect, err);
+}
+
+static void a_job_that_is_not_found_for_want_of_an_answer_is_not_missing(void **state)
+{
 	AUTO(err_freep) struct err *err = NULL;
 
 	(void)state;
-	driver.engine = &engine;
+	recorded.kind = EV_DRIVER_LEFT;
+	assert_int_equal(look_for_job(cannot_say, &err), -1);
+	assert_string_equal(err->message, "no answer");
+	assert_int_equal(recorded.kind, EV_DRIVER_LEFT);
+}
+
+/* A service that takes no jobs is one that does not answer: the next try has to wait. Who takes the
+ * run over knows nothing of that, and submits at once. */
+static void a_job_without_an_answer_that_is_missing_is_not_submitted_again_at_once(void **state)
+{
+	AUTO(err_freep) struct err *err = NULL;
+
+	(void)state;
 	driver.submit_unsure = true;
 	driver.submit_words = mem_copy("no answer to the submission");
-	assert_int_equal(submit_find(&driver, &effect, &err), -1);
+	assert_int_equal(look_for_job(finds_nothing, &err), -1);
 	assert_int_equal(recorded.kind, EV_ATTEMPT_MISSING);
 	assert_int_equal(err->code, EXIT_UNREACHABLE);
 	assert_string_equal(err->message, "no answer to the submission");
 	err_freep(&err);
-	assert_int_equal(submit_find(&driver, &effect, &err), 0);
+	assert_int_equal(look_for_job(finds_nothing, &err), 0);
 	free(driver.submit_words);
 }
 
