@@ -51,6 +51,10 @@ struct call_row {
 };
 extern const struct call_row call_rows[CALL_COUNT];
 
+/* "Access denied" of a service is its answer, not a call that failed: it means that somebody has to
+ * allow something, and no client repeats it. */
+bool call_is_answer(enum call_id id, int error);
+
 struct call {
 	enum call_id id;
 	int error;    /* errno that it is to fail with; 0: it works */

@@ -96,20 +96,10 @@ static void note(const struct process *process, const struct call *call, const c
 	playing->struck = process;
 }
 
-/* "Access denied" of a service is its answer, not a call that failed: it means that somebody has to
- * allow something, and no client repeats it. Schedules have it, too. */
-static bool is_answer(enum call_id id, int error)
-{
-	bool of_service = strncmp(call_rows[id].name, "s3_", 3) == 0 ||
-			  strncmp(call_rows[id].name, "cloud_", 6) == 0;
-
-	return of_service && error == EACCES;
-}
-
 static void fail_each_way(struct process *process, struct call *call, const char *path)
 {
 	for (const int *error = call_rows[call->id].errors; *error; error++) {
-		if (is_answer(call->id, *error) || !next_case())
+		if (call_is_answer(call->id, *error) || !next_case())
 			continue;
 		call->error = *error;
 		playing->mishap = MISHAP_ERROR;

@@ -54,9 +54,9 @@ static struct {
 	char words[200];
 } own;
 
-bool strikes_lasted(void)
+bool strikes_may_end_run(void)
 {
-	return own.is && own.way == WAY_LASTING;
+	return own.is && (own.way == WAY_LASTING || call_is_answer(own.id, own.error));
 }
 
 /* ---- the program ---- */

@@ -44,8 +44,8 @@ struct strike_action {
 		.name = called, .scenario = where, .before = first, .act = __VA_ARGS__             \
 	}
 
-/* A failure that lasted was struck: for `check`, of what such a failure may cost. */
-bool strikes_lasted(void);
+/* What was struck may be the end of a run: a failure that lasted, or a service that denied access. */
+bool strikes_may_end_run(void);
 
 /* Body of a program [EVERY [NAME [CASE]]]: strikes each of the actions, or those with NAME in their
  * names, at one of EVERY so many ways of its share; CASE: those cases alone that have it in their

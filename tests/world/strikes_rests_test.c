@@ -258,7 +258,7 @@ static int see_success(void *arg, const struct event *ev, json_t *row, struct er
 	return 0;
 }
 
-/* A failure that lasts may be the end of a run; else it has trained on a whole cache. */
+/* Unless the run may have ended early, it has trained on a whole cache. */
 static int check_trained(const char *run, struct err **err)
 {
 	AUTO(journal_freep) struct journal *journal = NULL;
@@ -269,7 +269,7 @@ static int check_trained(const char *run, struct err **err)
 	    journal_read(journal, run, 1, see_success, &succeeded, err) < 0 ||
 	    keep_plan(run, err) < 0)
 		return -1;
-	if (strikes_lasted())
+	if (strikes_may_end_run())
 		return 0;
 	return succeeded ? see_warm(run, err) : refuse(err, "the run has not succeeded");
 }
@@ -350,7 +350,7 @@ static int check_left(const char *run, struct err **err)
 	    journal_open(NULL, JOURNAL_READ, &journal, err) < 0 ||
 	    journal_read(journal, run, 1, see_step, &step, err) < 0)
 		return -1;
-	if (step != left && !strikes_lasted())
+	if (step != left && !strikes_may_end_run())
 		return err_set(err, EXIT_REFUSED, "it was resumed from step %lld, not from %lld",
 			       (long long)step, (long long)left);
 	return 0;

@@ -388,13 +388,9 @@ int python_packages(const struct python *python, python_package_fn fn, void *arg
 		int failures = 0;
 
 		/* A package that is named again is the same one. */
-		while (list_packages(*folder, fn, arg) < 0) {
-			if (err_try_again(&failures))
-				continue;
-			if (errno == EACCES) /* nor would Python import from it */
-				break;
-			return fs_error(err, errno, "cannot read '%s'", *folder);
-		}
+		while (list_packages(*folder, fn, arg) < 0)
+			if (!err_try_again(&failures))
+				return fs_error(err, errno, "cannot read '%s'", *folder);
 	}
 	return 0;
 }
