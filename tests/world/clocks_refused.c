@@ -134,6 +134,7 @@ static bool is_named_by(const struct event *ev)
 	case EV_RUN_ENDED:
 		return ev->exit_code != 0;
 	case EV_CHORE_FAILED:
+	case EV_ATTEMPT_UNCERTAIN:
 	case EV_ATTEMPT_LOST:
 	case EV_DRIVER_WAITING:
 	case EV_DRIVER_LEFT:

@@ -74,7 +74,9 @@ static void start_node(struct cloud_job *job, int node)
 	for (const char *const *path =
 		     (const char *const[]){ "/opt/venv/bin/python", "/opt/venv/bin/straggler",
 					    "/opt/venv/bin/neuron_parallel_compile",
-					    "/opt/venv/pyvenv.cfg", NULL };
+					    "/opt/venv/bin/neuron-ls", "/opt/venv/bin/nccom-test",
+					    "/opt/venv/bin/torchrun", "/opt/venv/pyvenv.cfg",
+					    NULL };
 	     *path; path++) {
 		AUTO(auto_free) char *program = tree_get(programs_of, *path, &len);
 

@@ -87,8 +87,16 @@ extern const char *const place_names[PLACES];
 /* The fault refuses that call about that path (NULL: it has none); with which of its errors. */
 bool place_is_refused(const struct fault *fault, enum call_id id, const char *path);
 int place_error(const struct fault *fault, enum call_id id);
-/* Draws which place, what of it and how. */
+/* What is refused of it, by the fault's chance. */
+enum place_refuses {
+	PLACE_REFUSES_CHANGES,
+	PLACE_REFUSES_LOOKS,
+	PLACE_REFUSES_ALL,
+	PLACE_REFUSES_COUNT /* whatever it is */
+};
+/* Draws which place, and how it refuses; of the place of that name. */
 void place_draw(struct fault *fault);
+void place_draw_of(struct fault *fault, const char *name, enum place_refuses refuses);
 
 /* The claim of a phase as it lies in the workspace of the run that plays; NULL: none. */
 json_t *claim_in_workspace(enum truth_phase phase);
@@ -100,6 +108,9 @@ bool fault_asks_engine(enum call_id id);
 
 /* Draws the faults of the schedule that plays. */
 void faults_draw(void);
+void faults_draw_together(void);
+/* One more, of that kind and a chance of its own; there must be room for it. */
+struct fault *fault_add(enum fault_kind kind);
 /* Hangs them, or those of a script, into the world. */
 void faults_begin(void);
 struct story;

@@ -346,6 +346,14 @@ static void draw_around_turns(void)
 		draw_at(FAULT_SERVICE, EV_ATTEMPT_INTENDED, 1 + chance_below(2));
 }
 
+struct fault *fault_add(enum fault_kind kind)
+{
+	struct fault *fault = &faults[fault_count++];
+
+	*fault = (struct fault){ .kind = kind, .chance = chance_next() };
+	return fault;
+}
+
 void faults_draw(void)
 {
 	int families = 1 + (int)chance_below(5);
@@ -377,4 +385,5 @@ void faults_draw(void)
 	if (!playing->setting.calm)
 		draw_around_turns();
 	hangs_draw();
+	faults_draw_together();
 }

@@ -14,12 +14,9 @@ const char *const place_names[PLACES] = {
 	"state/", "lease.json", "work/", "/cache/", "/saved", "/claim/", "drain.json",
 };
 
-/* What is refused of it, by the fault's chance. */
-enum refused { REFUSES_CHANGES, REFUSES_LOOKS, REFUSES_ALL, REFUSED_COUNT };
-
-static enum refused refused_by(const struct fault *fault)
+static enum place_refuses refused_by(const struct fault *fault)
 {
-	return (enum refused)(fault->chance % REFUSED_COUNT);
+	return (enum place_refuses)(fault->chance % PLACE_REFUSES_COUNT);
 }
 
 bool place_is_refused(const struct fault *fault, enum call_id id, const char *path)
@@ -33,9 +30,9 @@ bool place_is_refused(const struct fault *fault, enum call_id id, const char *pa
 	if (!path || call_rows[id].errors[0] == 0 || !strstr(path, place_names[fault->place]))
 		return false;
 	switch (refused_by(fault)) {
-	case REFUSES_CHANGES:
+	case PLACE_REFUSES_CHANGES:
 		return changes;
-	case REFUSES_LOOKS:
+	case PLACE_REFUSES_LOOKS:
 		return looks;
 	default:
 		return changes || looks;
@@ -52,14 +49,29 @@ int place_error(const struct fault *fault, enum call_id id)
 	return errors[0];
 }
 
-void place_draw(struct fault *fault)
+/* How it refuses. */
+static void draw_error(struct fault *fault)
 {
 	static const int broken[] = { EIO, EACCES, ESTALE }, full[] = { ENOSPC, EDQUOT, EROFS };
 
-	fault->place = (int)chance_below(PLACES);
 	fault->call = CALL_open; /* it has all errors of a place */
-	fault->error = refused_by(fault) == REFUSES_CHANGES && chance_one_in(2)
+	fault->error = refused_by(fault) == PLACE_REFUSES_CHANGES && chance_one_in(2)
 			       ? full[chance_below(STK_LENGTH(full))]
 			       : broken[chance_below(STK_LENGTH(broken))];
 	fault->done = chance_one_in(8);
+}
+
+void place_draw(struct fault *fault)
+{
+	fault->place = (int)chance_below(PLACES);
+	draw_error(fault);
+}
+
+void place_draw_of(struct fault *fault, const char *name, enum place_refuses refuses)
+{
+	if (refuses != PLACE_REFUSES_COUNT)
+		fault->chance += (uint64_t)refuses - fault->chance % PLACE_REFUSES_COUNT;
+	while (strcmp(place_names[fault->place], name) != 0)
+		fault->place++;
+	draw_error(fault);
 }

@@ -42,6 +42,8 @@ enum habit {
 	HABIT_DIES_COMPILING, /* in the middle of a graph, as one does that gets too little memory
 			       */
 	HABIT_IMPATIENT,      /* who sees a driver do nothing for a while starts another one */
+	HABIT_SLOW_TOOLS,     /* those of a check-up take long */
+	HABIT_SICK_MACHINES,  /* a check-up finds something, or a tool of it hangs or fails */
 	HABITS
 };
 static bool has[HABITS];
@@ -133,6 +135,19 @@ static void draw_traits(struct traits *ret, bool precompiles, int64_t attempt, i
 	};
 }
 
+static void draw_tool(struct tool_traits *ret)
+{
+	bool sick = has[HABIT_SICK_MACHINES] && !faults_are_over() && chance_one_in(6);
+
+	*ret = (struct tool_traits){
+		.takes_ns = chance_below(
+			has[HABIT_SLOW_TOOLS] ? playing->setting.health_s * WORLD_S / 6 : WORLD_S),
+		.hangs = sick && chance_one_in(3),
+		.finds_fault = sick && chance_one_in(2),
+		.exit = sick && chance_one_in(3) ? 1 : 0,
+	};
+}
+
 static void draw_cloud(struct cloud_habits *ret)
 {
 	bool bad = !faults_are_over() && !playing->setting.calm;
@@ -189,7 +204,10 @@ void habits_draw(void)
 	has[HABIT_BEGINS_SLOWLY] = chance_one_in(4);
 	has[HABIT_FAILS_AT_START] = !playing->setting.calm && chance_one_in(3);
 	playing->cloud_restarts = !playing->setting.calm && chance_one_in(4);
+	has[HABIT_SLOW_TOOLS] = chance_one_in(2);
+	has[HABIT_SICK_MACHINES] = !playing->setting.calm && chance_one_in(3);
 	programs_traits = draw_traits;
+	programs_tool = draw_tool;
 	cloud_habits = draw_cloud;
 }
 

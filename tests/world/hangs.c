@@ -12,14 +12,6 @@
 #define LEAST_S 3
 #define MOST_S  150
 
-static struct fault *add(enum fault_kind kind)
-{
-	struct fault *fault = &faults[fault_count++];
-
-	*fault = (struct fault){ .kind = kind, .chance = chance_next() };
-	return fault;
-}
-
 void hangs_draw(void)
 {
 	struct fault *hang, *stop;
@@ -27,14 +19,14 @@ void hangs_draw(void)
 	if (playing->number % EVERY != WHICH || playing->setting.calm ||
 	    playing->setting.far_workspace || fault_count + 2 > FAULTS_MAX)
 		return;
-	hang = add(FAULT_HANG);
+	hang = fault_add(FAULT_HANG);
 	hang->mode = MODE_MINUTE;
 	hang->at_event = 1 + chance_below(EVENTS_WANTED / 2);
 	hang->at_ns = chance_below(5 * WORLD_S);
 	hang->span_ns = (LEAST_S + chance_below(MOST_S - LEAST_S)) * WORLD_S;
 	if (!chance_one_in(2))
 		return;
-	stop = add(FAULT_STOP);
+	stop = fault_add(FAULT_STOP);
 	stop->at_event = hang->at_event;
 	stop->at_ns = hang->at_ns + chance_below(hang->span_ns);
 }

@@ -50,6 +50,8 @@ struct setting {
 	int64_t grace_s, checkpoint_grace_s;
 	int64_t retry_attempts, retry_without_progress; /* 0: as it is by itself */
 	bool neighbour_first;                           /* it begins before the first run */
+	int health;         /* the nodes are checked up: 1: devices, 2: collectives, too; 0: not */
+	int64_t health_s;   /* the time of it */
 	bool saves_at_home; /* the spec names no place for checkpoints: they lie with the run */
 };
 
@@ -63,7 +65,7 @@ struct setting {
 	F(step_ns) F(compile_ns) F(saves_every) F(stall_s) F(deadline_s) F(start_s) F(queue_s)     \
 	F(unreachable_s) F(compile_timeout_s) F(on_exceed) F(trains_on_incomplete)                 \
 	F(backoff_first_s) F(backoff_max_s) F(grace_s) F(checkpoint_grace_s) F(retry_attempts)     \
-	F(retry_without_progress) F(neighbour_first) F(saves_at_home)
+	F(retry_without_progress) F(neighbour_first) F(saves_at_home) F(health) F(health_s)
 /* clang-format on */
 
 struct schedule {

@@ -65,7 +65,7 @@ static void on_stop(int signo)
 
 /* ---- small services ---- */
 
-static void rest_ns(int64_t ns)
+void program_rest(int64_t ns)
 {
 	const struct timespec time = { ns / WORLD_S, ns % WORLD_S };
 
@@ -78,7 +78,7 @@ static void rest_all_of(int64_t ns)
 	int64_t until = now_ns + ns;
 
 	while (now_ns < until)
-		rest_ns(until - now_ns);
+		program_rest(until - now_ns);
 }
 
 /* Writes all of it, waiting for a slow reader; a reader that is gone is ignored. */
@@ -96,8 +96,7 @@ static void put_bytes(int fd, const char *bytes, size_t len)
 	}
 }
 
-static void say(int fd, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static void say(int fd, const char *format, ...)
+void program_say(int fd, const char *format, ...)
 {
 	char line[LINE_MAX_BYTES];
 	va_list args;
@@ -230,16 +229,18 @@ static bool compile(const struct job *job, const char *module)
 	if (strncmp(cache, "s3://", 5) != 0)
 		make_folders(folder);
 	if (cache_has(cache, module, LOCK)) /* another rank's, or left by a dead one */
-		rest_ns(RETRY_MS * WORLD_MS);
+		program_rest(RETRY_MS * WORLD_MS);
 	else if (!cache_put(cache, module, LOCK, 0))
 		return false;
-	say(2,
-	    "2025-06-15 12:00:00.000123:  4711  INFO ||NEURON_CC_WRAPPER||: Call compiler with "
-	    "cmd: "
-	    "neuronx-cc compile --target=trn1 --framework=XLA /tmp/graphs/model.%s.hlo_module.pb "
-	    "--output /tmp/graphs/model.%s.neff\n",
-	    module, module);
-	rest_ns(job->traits.compile_ns / 2 + chance_below(job->traits.compile_ns));
+	program_say(
+		2,
+		"2025-06-15 12:00:00.000123:  4711  INFO ||NEURON_CC_WRAPPER||: Call compiler with "
+		"cmd: "
+		"neuronx-cc compile --target=trn1 --framework=XLA "
+		"/tmp/graphs/model.%s.hlo_module.pb "
+		"--output /tmp/graphs/model.%s.neff\n",
+		module, module);
+	program_rest(job->traits.compile_ns / 2 + chance_below(job->traits.compile_ns));
 	if (job->traits.dies_compiling)
 		_exit(137);
 	if (!cache_put(cache, module, "model.hlo_module.pb", 700) ||
@@ -248,11 +249,11 @@ static bool compile(const struct job *job, const char *module)
 	    !cache_put(cache, module, "model.done", 0))
 		return false;
 	cache_remove(cache, module, LOCK);
-	say(2,
-	    "2025-06-15 12:00:20.000123:  4711  INFO ||NEURON_CC_WRAPPER||: Compilation "
-	    "Successfully "
-	    "Completed for model.%s.hlo_module.pb\n",
-	    module);
+	program_say(2,
+		    "2025-06-15 12:00:20.000123:  4711  INFO ||NEURON_CC_WRAPPER||: Compilation "
+		    "Successfully "
+		    "Completed for model.%s.hlo_module.pb\n",
+		    module);
 	return true;
 }
 
@@ -265,12 +266,12 @@ static bool is_cached(const char *cache, const char *module)
 
 static void say_extracted(const struct job *job, const char *module)
 {
-	say(2,
-	    "2025-06-15 12:00:00.000123:  4711  INFO ||NEURON_CACHE||: Extracting graphs "
-	    "(%s/%s/%s/model.hlo_module.pb) for ahead-of-time parallel compilation. "
-	    "No compilation "
-	    "was done.\n",
-	    job->cache, place(), module);
+	program_say(2,
+		    "2025-06-15 12:00:00.000123:  4711  INFO ||NEURON_CACHE||: Extracting graphs "
+		    "(%s/%s/%s/model.hlo_module.pb) for ahead-of-time parallel compilation. "
+		    "No compilation "
+		    "was done.\n",
+		    job->cache, place(), module);
 }
 
 static void graphs_load(struct job *job)
@@ -284,11 +285,12 @@ static void graphs_load(struct job *job)
 			continue;
 		}
 		if (is_cached(job->cache, module)) {
-			say(2,
-			    "2025-06-15 12:00:00.000123:  4711  INFO ||NEURON_CACHE||: Using a "
-			    "cached "
-			    "neff at %s/%s/%s/model.neff\n",
-			    job->cache, place(), module);
+			program_say(
+				2,
+				"2025-06-15 12:00:00.000123:  4711  INFO ||NEURON_CACHE||: Using a "
+				"cached "
+				"neff at %s/%s/%s/model.neff\n",
+				job->cache, place(), module);
 			continue;
 		}
 		job->truth->compiled_late++;
@@ -348,7 +350,7 @@ static void save(struct job *job)
 	truth->bytes = job->traits.shard_bytes;
 	make_folders(folder);
 	if (!save_into(job, folder) || (folder == draft && rename(draft, final) < 0))
-		say(2, "cannot save: %s\n", strerror(errno));
+		program_say(2, "cannot save: %s\n", strerror(errno));
 	if (!program_save_is_whole(truth, self->machine, final))
 		return;
 	truth->whole_ns = now_ns;
@@ -358,7 +360,7 @@ static void save(struct job *job)
 static int fail(const struct job *job)
 {
 	if (job->traits.last_words)
-		say(2, "%s\n", job->traits.last_words);
+		program_say(2, "%s\n", job->traits.last_words);
 	return job->traits.exit;
 }
 
@@ -371,13 +373,14 @@ static int precompile(struct job *job)
 		char module[64];
 
 		programs_graph_name(module, graph, false);
-		rest_ns(job->traits.compile_ns / 4);
+		program_rest(job->traits.compile_ns / 4);
 		if (is_cached(job->cache, module)) {
-			say(2,
-			    "2025-06-15 12:00:00.000123:  4711  INFO ||NEURON_CACHE||: Using a "
-			    "cached "
-			    "neff at %s/%s/%s/model.neff\n",
-			    job->cache, place(), module);
+			program_say(
+				2,
+				"2025-06-15 12:00:00.000123:  4711  INFO ||NEURON_CACHE||: Using a "
+				"cached "
+				"neff at %s/%s/%s/model.neff\n",
+				job->cache, place(), module);
 			good++;
 			continue;
 		}
@@ -386,7 +389,7 @@ static int precompile(struct job *job)
 			return fail(job);
 		if (job->traits.hangs_at == graph)
 			for (;;)
-				rest_ns(3600 * WORLD_S);
+				program_rest(3600 * WORLD_S);
 		if (compile(job, module))
 			good++;
 		else
@@ -397,9 +400,10 @@ static int precompile(struct job *job)
 	/* The script saves when it ends: zeros, for nothing was computed. */
 	job->step = job->goal;
 	save(job);
-	say(1,
-	    "Total graphs: %d\nTotal successful compilations: %d\nTotal failed compilations: %d\n",
-	    GRAPHS_OF_JOB, good, bad);
+	program_say(1,
+		    "Total graphs: %d\nTotal successful compilations: %d\nTotal failed "
+		    "compilations: %d\n",
+		    GRAPHS_OF_JOB, good, bad);
 	return bad > 0;
 }
 
@@ -431,7 +435,7 @@ static void begin_where_told(struct job *job)
 		return;
 	job->step = step_of(from);
 	if (job->step < 0) {
-		say(2, "RuntimeError: checkpoint '%s' is unreadable\n", from);
+		program_say(2, "RuntimeError: checkpoint '%s' is unreadable\n", from);
 		_exit(1);
 	}
 	job->truth->resumed_step = job->step;
@@ -443,7 +447,8 @@ static void print_step(const struct job *job)
 	char more[LINE_MAX_BYTES];
 	size_t len = (size_t)job->traits.line_bytes;
 
-	say(1, "step: %lld loss: %.6f\n", (long long)job->step, 1.0 / (double)(job->step + 1));
+	program_say(1, "step: %lld loss: %.6f\n", (long long)job->step,
+		    1.0 / (double)(job->step + 1));
 	len = len < sizeof more - 1 ? len : sizeof more - 1;
 	for (size_t i = 0; i < len; i++)
 		more[i] = (char)('a' + i % 26);
@@ -480,7 +485,7 @@ static int train(struct job *job)
 	if (job->traits.fails_at == 0)
 		return fail(job);
 	while (job->traits.hangs_at == 0)
-		rest_ns(3600 * WORLD_S);
+		program_rest(3600 * WORLD_S);
 	while (job->step < job->goal) {
 		compute(job);
 		job->step++;
@@ -503,7 +508,7 @@ static int train(struct job *job)
 		if (job->traits.fails_at == job->step)
 			return fail(job);
 		while (job->traits.hangs_at == job->step)
-			rest_ns(3600 * WORLD_S);
+			program_rest(3600 * WORLD_S);
 	}
 	return 0;
 }
@@ -526,7 +531,7 @@ static _Noreturn int straggler_main(int argc, char **argv)
 	(void)argc;
 	(void)argv;
 	for (;;)
-		rest_ns(3600 * WORLD_S);
+		program_rest(3600 * WORLD_S);
 }
 
 static void start_straggler(void)
@@ -579,9 +584,11 @@ static int job_main(int argc, char **argv)
 static int python_main(int argc, char **argv)
 {
 	if (argc > 1 && strcmp(argv[1], "-c") == 0) {
-		say(1, "3.11\n/opt/venv/lib/python3.11/site-packages\n");
+		program_say(1, "3.11\n/opt/venv/lib/python3.11/site-packages\n");
 		return 0;
 	}
+	if (argc > 1 && strstr(argv[1], "/health_tensor.py"))
+		return programs_tensor_main(argc, argv);
 	return job_main(argc, argv);
 }
 
@@ -590,4 +597,5 @@ void programs_register(void)
 	program_register("python", python_main);
 	program_register("straggler", straggler_main);
 	program_register("neuron_parallel_compile", job_main);
+	programs_register_tools();
 }

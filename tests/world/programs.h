@@ -59,6 +59,15 @@ struct traits {
 /* Draws the traits of a command that starts. Set by the schedule; never NULL while it plays. */
 extern void (*programs_traits)(struct traits *ret, bool precompiles, int64_t attempt, int node);
 
+/* What the next tool of a check-up does: neuron-ls, nccom-test, torchrun, a tensor operation. */
+struct tool_traits {
+	int64_t takes_ns;
+	bool hangs;       /* it prints nothing and does not end */
+	bool finds_fault; /* with the machine: too few devices, a wrong result */
+	int exit;         /* its exit status, without a word where it is not 0 */
+};
+extern void (*programs_tool)(struct tool_traits *ret);
+
 /* All of what a command saved lies in a folder of that machine. */
 struct truth_save;
 bool program_save_is_whole(const struct truth_save *save, struct machine *machine,
@@ -66,5 +75,12 @@ bool program_save_is_whole(const struct truth_save *save, struct machine *machin
 
 /* Registers all programs with the kernel. */
 void programs_register(void);
+/* The tools of a check-up, of programs_health.c; what Python makes of health_tensor.py. */
+void programs_register_tools(void);
+int programs_tensor_main(int argc, char **argv);
+
+/* For programs: waits, unless a signal comes; writes, waiting for a slow reader. */
+void program_rest(int64_t ns);
+void program_say(int fd, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 #endif

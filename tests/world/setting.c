@@ -33,6 +33,9 @@ static void install(struct machine *machine)
 	put_text(machine, VENV "bin/neuron_parallel_compile",
 		 "\177ELF world neuron_parallel_compile\n", 0755);
 	put_text(machine, VENV "bin/straggler", "\177ELF world straggler\n", 0755);
+	put_text(machine, VENV "bin/neuron-ls", "\177ELF world neuron-ls\n", 0755);
+	put_text(machine, VENV "bin/nccom-test", "\177ELF world nccom-test\n", 0755);
+	put_text(machine, VENV "bin/torchrun", "\177ELF world torchrun\n", 0755);
 	put_text(machine, VENV "pyvenv.cfg", "home = /usr/bin\nversion = 3.11.2\n", 0644);
 	programs_install_compiler(machine, 0);
 	tree_mkdirs(machine, "/var/tmp");
@@ -113,6 +116,10 @@ static void write_spec(const struct schedule *schedule)
 	add_limit(&spec, "start", s->start_s);
 	add_limit(&spec, "queue", s->queue_s);
 	add_limit(&spec, "unreachable", s->unreachable_s);
+	if (s->health > 0)
+		sb_addf(&spec, "health:\n  device: true\n  timeout: %llds\n%s",
+			(long long)s->health_s,
+			s->health > 1 ? "  collectives: {ops: [all_reduce], size: 1MiB}\n" : "");
 	for (int host = 0; host < 2 && schedule->hosts[host]; host++) {
 		tree_put(schedule->hosts[host], JOB "job.yaml", spec.text, spec.len, 0644);
 		put_text(schedule->hosts[host], JOB "train.py", "train()\n", 0644);
@@ -207,6 +214,20 @@ static void draw(struct schedule *schedule)
 	}
 }
 
+/* A check-up of the nodes before the training, and a deadline close to the training's end. Last, so
+ * that the rest is as it was without them. */
+static void draw_more(struct setting *s)
+{
+	int64_t lasts_s = s->steps * s->step_ns / WORLD_S;
+
+	if (chance_one_in(4)) {
+		s->health = 1 + (int)chance_below(2);
+		s->health_s = 20 + chance_below(60);
+	}
+	if (s->deadline_s > 0 && lasts_s >= 5 && chance_one_in(2))
+		s->deadline_s = lasts_s + chance_below(lasts_s / 2 + 15);
+}
+
 /* The fixed settings in which every place is tried. */
 static const struct scenario {
 	const char *name;
@@ -274,10 +295,12 @@ void setting_make(struct schedule *schedule)
 
 	chance_seed(schedule->seed, schedule->number);
 	sqlite_reset();
-	if (schedule->scenario)
+	if (schedule->scenario) {
 		set_scenario(schedule);
-	else if (!schedule->has_setting)
+	} else if (!schedule->has_setting) {
 		draw(schedule);
+		draw_more(s);
+	}
 	schedule_name_run(schedule);
 	schedule->hosts[0] = machine_new("head-0", WORLD_EPOCH_MS * WORLD_MS);
 	if (s->two_hosts)
