@@ -152,6 +152,8 @@ static void on_missing(struct ledger *l, const struct event *ev)
 	ledger_spend(l, l->at.ms - l->mark.ms - ledger_hole_seen_ms(l, l->at), l->at, BIN_IDLE);
 	ledger_spend_to(l, l->at, BIN_QUEUE);
 	l->hole_count = 0;
+	if (l->stopping)
+		l->stage = STAGE_DONE;
 }
 
 /* The queue ends when the engine says that the machines were there; the image is pulled until
@@ -390,9 +392,11 @@ static void on_settled(struct ledger *l, const struct event *ev)
 static void on_end_event(struct ledger *l, const struct event *ev)
 {
 	if (ev->kind == EV_JIT_EXCEEDED
-		    ? ev->on_exceed != JIT_WARN
-		    : ev->kind != EV_LIMIT_REACHED || ev->limit != LIMIT_UNREACHABLE)
-		on_end_requested(l);
+		    ? ev->on_exceed == JIT_WARN
+		    : ev->kind == EV_LIMIT_REACHED && ev->limit == LIMIT_UNREACHABLE)
+		return;
+	on_end_requested(l);
+	l->stopping |= ev->kind == EV_REQUEST_STOP || ev->kind == EV_LIMIT_REACHED;
 }
 
 static void on_compiling(struct ledger *l, const struct event *ev)

@@ -67,8 +67,8 @@ enum ledger_stage {
 	STAGE_STEPS, /* a training that has shown a step */
 	STAGE_VERIFY,
 	STAGE_BACKOFF, /* an attempt failed; the next one waits */
-	STAGE_DONE,    /* the last attempt ended well */
-	STAGE_OVER     /* run.ended */
+	STAGE_DONE, /* the last attempt ended well, or was never there and is not wanted any more */
+	STAGE_OVER  /* run.ended */
 };
 
 /* Time of an attempt that was not observed: between two drivers, or while an engine did not show
@@ -112,6 +112,7 @@ struct ledger {
 	struct utc back_at;         /* newest driver.took_over */
 	struct ledger_hole holes[LEDGER_HOLES_MAX]; /* in the open stretch, in order */
 	int hole_count;
+	bool stopping; /* the run is to end: nothing is submitted any more */
 	bool salvaged; /* events were lost, and it is not settled yet what was under way */
 	bool lost;     /* the engine does not show the attempt, since unseen_since */
 	struct utc unobserved_since; /* nothing was seen of the attempt since; ms 0: it is seen */

@@ -110,10 +110,11 @@ static bool will_be_reached(const struct flow *flow, enum run_limit limit)
 
 /* ---- limits reached --------------------------------------------------------------- */
 
+/* A step that was seen shows it as well as a claim, which may not be read for minutes. */
 static bool is_under_way(const struct flow *flow)
 {
-	return flow->claimed && flow->attempt_state >= ATTEMPT_SUBMITTED &&
-	       flow->attempt_state <= ATTEMPT_LOST;
+	return (flow->claimed || flow->forecast.times > 0) &&
+	       flow->attempt_state >= ATTEMPT_SUBMITTED && flow->attempt_state <= ATTEMPT_LOST;
 }
 
 /* A training is not stopped before its risk was reported, and may end if it is forecast to do so

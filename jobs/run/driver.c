@@ -370,8 +370,14 @@ static void on_poll(void *arg)
 	if (beside_stop_file_read(driver))
 		driver_wake(driver);
 	if (driver_absorb(driver, &driver->failure) < 0) {
-		if (!again_try(driver))
+		/* A driver that waits already tries again at the end of its pause, which must not
+		 * begin anew at each look. */
+		if (driver->away_since.ms > 0 && driver->timer) {
+			driver->unsure = true;
+			err_freep(&driver->failure);
+		} else if (!again_try(driver)) {
 			loop_quit(driver->loop);
+		}
 	} else if (driver->seq != before)
 		driver_wake(driver);
 }

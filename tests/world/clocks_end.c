@@ -104,19 +104,43 @@ static int64_t longest_ns(const struct truth_command *command)
 	       (leaves ? playing->setting.grace_s * WORLD_S : 0);
 }
 
-/* An agent of the attempt was killed, or has left without a word. The main node waits for what such
- * a node might still bring, for ten minutes. */
-static bool has_lost_agents(const struct truth_command *command)
+/* The next agent of the attempt, on whichever node, living or not. */
+static const struct process *next_agent(const struct truth_command *command,
+					const struct process *after)
 {
 	AUTO(auto_free)
 	char *folder = mem_format("runs/%s/%s-%lld/", command->run,
 				  command->phase == TRUTH_TRAIN ? "train" : "precompile",
 				  (long long)command->attempt);
 
+	for (const struct process *p = after ? after->next : processes; p; p = p->next)
+		if (p->argv && p->argv[0] && p->argv[1] && fault_target_of(p) == TARGET_AGENT &&
+		    strstr(p->argv[1], folder))
+			return p;
+	return NULL;
+}
+
+/* The uploader that was to bring its last words was killed. */
+static bool left_without_a_word(const struct process *agent)
+{
+	const struct process *last = NULL;
+
 	for (const struct process *p = processes; p; p = p->next)
-		if (p->state != PROCESS_ALIVE && p->argv && p->argv[0] && p->argv[1] &&
-		    fault_target_of(p) == TARGET_AGENT && strstr(p->argv[1], folder) &&
-		    (!WIFEXITED(p->status) || WEXITSTATUS(p->status) == AGENT_EXIT_NOT_MINE))
+		if (p->parent == agent->pid && p->machine == agent->machine &&
+		    p->number > agent->number && strcmp(p->name, "stoker-upload") == 0 &&
+		    (!last || p->number > last->number))
+			last = p;
+	return last && last->state != PROCESS_ALIVE && WIFSIGNALED(last->status);
+}
+
+/* An agent of the attempt was killed, or has left without a word. The main node waits for what such
+ * a node might still bring, for ten minutes. */
+static bool has_lost_agents(const struct truth_command *command)
+{
+	for (const struct process *p = next_agent(command, NULL); p; p = next_agent(command, p))
+		if (p->state != PROCESS_ALIVE &&
+		    (!WIFEXITED(p->status) || WEXITSTATUS(p->status) == AGENT_EXIT_NOT_MINE ||
+		     left_without_a_word(p)))
 			return true;
 	return false;
 }
@@ -149,15 +173,13 @@ static bool all_can_act(const struct process *agent)
 	return true;
 }
 
-/* The main node waits for the other nodes' agents, so all of them must be able to act. */
+/* The main node waits for the other nodes' agents, so all of them must be able to act; one may not
+ * have come to its command. */
 static bool attempt_can_act(const struct truth_command *command)
 {
-	for (const struct truth_command *c = truth_commands; c; c = c->next) {
-		const struct process *agent = is_same_attempt(c, command) ? agent_of(c) : NULL;
-
-		if (agent && !all_can_act(agent))
+	for (const struct process *p = next_agent(command, NULL); p; p = next_agent(command, p))
+		if (p->state == PROCESS_ALIVE && !all_can_act(p))
 			return false;
-	}
 	return command->nodes == 1 || !has_lost_agents(command);
 }
 
@@ -184,10 +206,16 @@ static void on_second(const struct story *story)
 	}
 }
 
+/* Whoever waits for that node may wait as long. */
 static void on_refusal(const struct refusal *refusal)
 {
-	for (size_t i = 0; i < end_count; i++)
+	const struct end *of = NULL;
+
+	for (size_t i = 0; i < end_count && !of; i++)
 		if (ends[i].agent && is_of(ends[i].agent, refusal->who))
+			of = &ends[i];
+	for (size_t i = 0; of && i < end_count; i++)
+		if (is_same_attempt(ends[i].command, of->command))
 			ends[i].counted_ns = 0;
 }
 

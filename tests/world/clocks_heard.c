@@ -100,8 +100,10 @@ static void on_journal(const struct process *who, enum journal_word word)
 	if (who == request.since.who)
 		try_again(who);
 	for (size_t i = 0; i < signalled_count; i++)
-		if (signalled[i].stops && signalled[i].since.who == who)
+		if (signalled[i].stops && signalled[i].since.who == who) {
 			stretch_begin(&signalled[i].since, who);
+			signalled[i].since.from_ns += figure_ns(C1_AGAIN);
+		}
 }
 
 static void on_refusal(const struct refusal *refusal)

@@ -167,14 +167,16 @@ static void on_second(const struct story *story)
 	}
 }
 
-/* A signal to an agent, or from it to its command, is the end of the attempt. */
+/* A signal to an agent, or from it to its command, is the end of the attempt; but not one that its
+ * own write to a dead helper brings. */
 static void on_signal(const struct process *to, int signo)
 {
 	const struct process *agent = fault_target_of(to) == TARGET_AGENT     ? to
 				      : fault_target_of(to) == TARGET_COMMAND ? agent_of(to)
 									      : NULL;
-	struct agent_seen *seen =
-		agent && signo != SIGCONT && signo != SIGSTOP ? seen_of(agent) : NULL;
+	struct agent_seen *seen = agent && signo != SIGCONT && signo != SIGSTOP && signo != SIGPIPE
+					  ? seen_of(agent)
+					  : NULL;
 
 	if (!seen)
 		return;

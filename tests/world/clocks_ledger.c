@@ -58,6 +58,17 @@ static void on_second(const struct story *story)
 	}
 }
 
+/* While a job may be there, no time is idle: a driver that takes over looks for it first. */
+static bool tells_idle_time(const struct story *story, enum event_kind kind)
+{
+	enum attempt_state state = story->shadow.attempt_state;
+
+	if (kind == EV_ATTEMPT_MISSING)
+		return true;
+	return kind == EV_DRIVER_TOOK_OVER && state != ATTEMPT_INTENDED &&
+	       state != ATTEMPT_UNCERTAIN;
+}
+
 static void on_event(const struct story *story, int64_t index)
 {
 	struct ledger_view view;
@@ -67,7 +78,7 @@ static void on_event(const struct story *story, int64_t index)
 	 * seemed. */
 	if (!story->events[index].writer)
 		reset();
-	if (story->events[index].event.kind != EV_DRIVER_TOOK_OVER || schedule_clock_stepped())
+	if (!tells_idle_time(story, story->events[index].event.kind) || schedule_clock_stepped())
 		return;
 	ledger_at(&story->shadow.ledger, story->events[index].event.at, &view);
 	least = undriven.ms - (undriven.changes + 1) * CHANGE_MS;

@@ -213,10 +213,16 @@ static void on_journal(const struct process *who, enum journal_word word)
 		stop.journal_refuses = word == JOURNAL_REFUSED;
 }
 
+/* A driver that has taken over writes nothing before it has found out whether it may: then the stop
+ * alone is left, at the end of the time for saving. */
 static void on_refusal(const struct refusal *refusal)
 {
-	if (refusal->who == seen_driver() && strstr(refusal->about, "work"))
+	if (refusal->who != seen_driver())
+		return;
+	if (strstr(refusal->about, "work"))
 		stop.untellable = true;
+	if (strstr(refusal->about, "/stoker-probe-"))
+		stop.untold.who = NULL;
 }
 
 const struct clock_rule clock_stop = {

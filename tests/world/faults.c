@@ -77,9 +77,11 @@ static bool is_aimed(const struct fault *fault, const struct process *process, e
 		return false;
 	if (fault->kind == FAULT_PLACE)
 		return place_is_refused(fault, id, path);
-	/* Pipes and signal descriptors have no device and no share behind them that could fail. */
+	/* Pipes, signal descriptors and files of /proc have no device and no share behind them that
+	 * could fail. */
 	if (fault->kind == FAULT_CALL && id == CALL_read && fault->error != EINTR && path &&
-	    (strncmp(path, "anon_inode:", 11) == 0 || strncmp(path, "pipe:", 5) == 0))
+	    (strncmp(path, "anon_inode:", 11) == 0 || strncmp(path, "pipe:", 5) == 0 ||
+	     strncmp(path, "/proc/", 6) == 0))
 		return false;
 	/* Files and pipes alone: the kernel gives the rest, and each file of /proc, whole. */
 	if (fault->kind == FAULT_SHORT &&

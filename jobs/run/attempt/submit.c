@@ -238,6 +238,8 @@ int submit_job(struct driver *driver, const struct effect *effect, int64_t *ret_
 	if (outcome < 0)
 		return record_refusal(driver, effect, why, err);
 	driver->submit_unsure = outcome > 0;
+	if (!driver->submit_unsure)
+		driver->job_seen_at = clock_mono_now();
 	free(driver->submit_words);
 	driver->submit_words = why ? mem_copy(why->message) : NULL;
 	return record_submission(driver, effect, err);
@@ -253,6 +255,8 @@ int submit_find(struct driver *driver, const struct effect *effect, struct err *
 	if (found < 0)
 		return -1;
 	driver->submitted = found > 0;
+	if (found > 0)
+		driver->job_seen_at = clock_mono_now();
 	submit_event(&ev, found ? EV_ATTEMPT_SUBMITTED : EV_ATTEMPT_MISSING, effect);
 	if (driver_record(driver, &ev, err) < 0)
 		return -1;

@@ -199,6 +199,23 @@ static void who_will_be_late_is_told_so_before_it_is_stopped(void **state)
 	assert_int_equal(s.flow.limit, LIMIT_DEADLINE);
 }
 
+/* Its claim may not be read for minutes; then its steps show that it is under way. */
+static void steps_show_a_training_whose_claim_was_not_seen(void **state)
+{
+	struct flow_policy policy = with_lead();
+	struct story s;
+
+	(void)state;
+	story_begin_late(&s, &policy);
+	story_at(&s, MIN(2), about(EV_ATTEMPT_SUBMITTED, PHASE_TRAIN, 1));
+	story_at(&s, MIN(50), progress(10 * 60));
+	story_wait(&s, MIN(61) - 1);
+	assert_int_equal(s.flow.limit, LIMIT_NONE);
+	story_wait(&s, MIN(61));
+	assert_int_equal(s.flow.limit, LIMIT_DEADLINE);
+	assert_string_equal(s.flow.stop_reason, "the run was created 1 h ago");
+}
+
 static void no_training_is_begun_where_it_could_only_save(void **state)
 {
 	struct flow_policy policy = with_lead();
@@ -253,6 +270,7 @@ int main(void)
 		cmocka_unit_test(a_training_that_ends_in_time_is_let_do_so),
 		cmocka_unit_test(one_that_should_have_ended_before_is_told_to_save),
 		cmocka_unit_test(who_will_be_late_is_told_so_before_it_is_stopped),
+		cmocka_unit_test(steps_show_a_training_whose_claim_was_not_seen),
 		cmocka_unit_test(no_training_is_begun_where_it_could_only_save),
 	};
 

@@ -1,4 +1,5 @@
 /* Every millisecond in one bin: what each event says about time. */
+#include "jobs/base/mem.h"
 #include "tests/unit/flow/ledger_book.h"
 
 static void a_plain_run_is_in_its_bins_to_the_millisecond(void **state)
@@ -397,6 +398,40 @@ static void what_was_never_submitted_left_the_time_idle(void **state)
 	assert_int_equal(bin(&b, BIN_QUEUE), 500);
 }
 
+/* Where the run is to end nothing is submitted any more, so that nobody has to look for it again;
+ * where it goes on, a driver that died may have submitted it. */
+static void what_a_stop_finds_was_never_there_leaves_the_time_after_it_idle(void **state)
+{
+	const struct {
+		enum event_kind kind;
+		enum run_limit limit;
+		int64_t idle;
+	} rows[] = {
+		{ EV_REQUEST_STOP, LIMIT_NONE, 60000 },
+		{ EV_LIMIT_REACHED, LIMIT_DEADLINE, 60000 },
+		{ EV_LIMIT_REACHED, LIMIT_UNREACHABLE, 0 },
+		{ EV_REQUEST_DRAIN, LIMIT_NONE, 0 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < STK_LENGTH(rows); i++) {
+		struct event asked = { .kind = rows[i].kind };
+		int64_t idle;
+		struct book b;
+
+		if (rows[i].limit != LIMIT_NONE)
+			EVENT_SET(&asked, limit, rows[i].limit);
+		EVENT_SET_STR(&asked, reason, "it is late");
+		intend_training(&b);
+		add(&b, 1100, asked);
+		add(&b, 1200, took_over(2));
+		add(&b, 1500, about(EV_ATTEMPT_MISSING, PHASE_TRAIN, 1));
+		idle = bin(&b, BIN_IDLE);
+		add(&b, 61500, took_over(3));
+		assert_int_equal(bin(&b, BIN_IDLE) - idle, rows[i].idle);
+	}
+}
+
 static void a_training_without_steps_is_judged_by_its_end(void **state)
 {
 	struct book b, c;
@@ -551,6 +586,7 @@ int main(void)
 		cmocka_unit_test(an_end_that_nobody_saw_is_unknown),
 		cmocka_unit_test(what_a_lost_attempt_did_is_unknown),
 		cmocka_unit_test(what_was_never_submitted_left_the_time_idle),
+		cmocka_unit_test(what_a_stop_finds_was_never_there_leaves_the_time_after_it_idle),
 		cmocka_unit_test(a_training_without_steps_is_judged_by_its_end),
 		cmocka_unit_test(evaluation_and_inference_have_their_own_bins),
 		cmocka_unit_test(clocks_of_others_are_held_within_the_journal),
