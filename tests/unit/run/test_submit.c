@@ -297,6 +297,41 @@ static void a_job_that_is_not_found_for_want_of_an_answer_is_not_missing(void **
 	assert_int_equal(recorded.kind, EV_DRIVER_LEFT);
 }
 
+static int finds_it(struct engine *engine, const char *name, const char *prefix, struct err **err)
+{
+	(void)engine, (void)name, (void)prefix, (void)err;
+	return 1;
+}
+
+/* From then on limits.unreachable counts anew. */
+static void an_engine_that_lists_a_job_has_spoken_of_it(void **state)
+{
+	AUTO(err_freep) struct err *err = NULL;
+	int64_t wait_ms;
+
+	(void)state;
+	answer = EXIT_UNREACHABLE;
+	assert_int_equal(submit(&wait_ms, &err), -1);
+	err_freep(&err);
+	assert_int_equal(look_for_job(cannot_say, &err), -1);
+	err_freep(&err);
+	assert_int_equal(look_for_job(finds_nothing, &err), 0);
+	assert_int_equal(driver.job_seen_at.ms, 0);
+	assert_int_equal(look_for_job(finds_it, &err), 0);
+	assert_true(driver.job_seen_at.ms > 0);
+}
+
+static void an_engine_that_takes_a_job_has_spoken_of_it(void **state)
+{
+	AUTO(err_freep) struct err *err = NULL;
+	int64_t wait_ms;
+
+	(void)state;
+	answer = EXIT_DONE;
+	assert_int_equal(submit(&wait_ms, &err), 0);
+	assert_true(driver.job_seen_at.ms > 0);
+}
+
 /* A service that takes no jobs is one that does not answer: the next try has to wait. Who takes the
  * run over knows nothing of that, and submits at once. */
 static void a_job_without_an_answer_that_is_missing_is_not_submitted_again_at_once(void **state)
@@ -374,6 +409,10 @@ int main(void)
 			a_secret_that_is_missing_keeps_a_job_from_being_submitted, begin, end),
 		cmocka_unit_test_setup_teardown(
 			a_job_that_is_not_found_for_want_of_an_answer_is_not_missing, begin, end),
+		cmocka_unit_test_setup_teardown(an_engine_that_lists_a_job_has_spoken_of_it, begin,
+						end),
+		cmocka_unit_test_setup_teardown(an_engine_that_takes_a_job_has_spoken_of_it, begin,
+						end),
 		cmocka_unit_test_setup_teardown(
 			a_job_without_an_answer_that_is_missing_is_not_submitted_again_at_once,
 			begin, end),
