@@ -5,7 +5,8 @@
  *
  * Evidence is what lies in the attempt's own folder, and what the engine says. A refusal of
  * anything else is no excuse. The log is evidence, too: one of megabytes takes many requests, and
- * the ten seconds begin where its end is read.
+ * the ten seconds begin where its end is read. So is what the attempt has saved: a driver that was
+ * away for long journals a hundred checkpoints first, each of which takes a request.
  */
 #include <stdio.h>
 #include <string.h>
@@ -108,6 +109,9 @@ static void on_event(const struct story *story, int64_t index)
 {
 	const struct event *ev = &story->events[index].event;
 
+	if (ev->kind == EV_CHECKPOINT_COMPLETE && said.since.who == story->events[index].writer &&
+	    said.since.who)
+		stretch_begin(&said.since, said.since.who);
 	if (ev->kind != EV_ATTEMPT_ENDED || ev->phase != said.phase || ev->attempt != said.attempt)
 		return;
 	check(story);

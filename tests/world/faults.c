@@ -90,8 +90,9 @@ static bool is_aimed(const struct fault *fault, const struct process *process, e
 		return false;
 	if (fault->kind == FAULT_SHORT)
 		return id == CALL_read || id == CALL_write || id == CALL_pread || id == CALL_pwrite;
-	/* An agent asks for its children without waiting: WNOHANG. */
-	if (fault->kind == FAULT_SLOW && id == CALL_waitpid)
+	/* An agent asks for its children without waiting: WNOHANG. The kernel writes /proc. */
+	if (fault->kind == FAULT_SLOW &&
+	    (id == CALL_waitpid || (path && strncmp(path, "/proc/", 6) == 0)))
 		return false;
 	if (fault->kind == FAULT_SERVICE && fault->chance % 2 == 0)
 		return fault_asks_engine(id);
