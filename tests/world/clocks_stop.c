@@ -33,6 +33,7 @@ static struct {
 	bool told;             /* drain.json is there */
 	int64_t told_late_ns;  /* since then, where the engine had refused a stop before; 0: no */
 	bool untellable;       /* the workspace has refused something that the driver asked */
+	bool told_unknown;     /* drain.json is there, and the driver was told that it is not */
 	bool asked;            /* the engine was asked to stop it */
 	int64_t waited_ns;     /* since the beginning, for the first such call */
 	bool accepted;         /* it said that it would */
@@ -101,7 +102,8 @@ static void on_engine(const struct story *story, const struct engine_word *word)
 	    word->phase != stop.phase || word->attempt != stop.attempt)
 		return;
 	/* What could not be told to save need not be waited for. */
-	if (stop.drains && !stop.asked && (stop.told || !(stop.untellable || faults_fill_disk())) &&
+	if (stop.drains && !stop.asked &&
+	    ((stop.told && !stop.told_unknown) || !(stop.untellable || faults_fill_disk())) &&
 	    passed_ns < grace_ns - 2 * WORLD_S && !schedule_clock_stepped())
 		rule_breaks("C4", "a drain of %d s is cut after %.1f s", (int)(grace_ns / WORLD_S),
 			    (double)passed_ns / 1e9);
@@ -221,6 +223,7 @@ static void on_refusal(const struct refusal *refusal)
 		return;
 	if (strstr(refusal->about, "work"))
 		stop.untellable = true;
+	stop.told_unknown |= refusal->done && strstr(refusal->about, DRAIN_FILE);
 	if (strstr(refusal->about, "/stoker-probe-"))
 		stop.untold.who = NULL;
 }

@@ -28,6 +28,7 @@ static struct {
 	int64_t engine_ns, journal_ns; /* their last answers, to anybody */
 	bool unwritable;               /* what was to be journalled last was refused */
 	struct stretch unseen;         /* of the driver, that cannot see the job */
+	int64_t unseen_ns;             /* the same, when it said that it leaves */
 } silence;
 
 static void reset(void)
@@ -75,6 +76,9 @@ static void judge(const struct story *story)
 	    code == EXIT_DETACHED || silence.had_signal || !seen_has_job(story) ||
 	    launch_is_over(story->run, flow->phase, flow->attempt))
 		return;
+	/* It looked for the job and submitted it again until its patience was over. */
+	if (silence.unseen_ns >= flow->policy.unreachable_ms * WORLD_MS - 2 * WORLD_S)
+		return;
 	if (longest < flow->policy.unreachable_ms * WORLD_MS - 2 * WORLD_S)
 		rule_breaks("C8",
 			    "a driver gave up with %d while %s %d is under way and all answered "
@@ -90,6 +94,9 @@ static void on_event(const struct story *story, int64_t index)
 	if (told->event.kind == EV_DRIVER_TOOK_OVER) {
 		silence.driver = told->writer;
 		silence.had_signal = false;
+		silence.unseen_ns = 0;
+	} else if (told->event.kind == EV_DRIVER_LEFT && silence.unseen.who == told->writer) {
+		silence.unseen_ns = stretch_ns(&silence.unseen);
 	} else if (told->event.kind == EV_ATTEMPT_INTENDED) {
 		silence.engine_ns = now_ns;
 	}

@@ -1,6 +1,8 @@
-/* Which compilers there are, and which of them a machine has: see programs.h. */
+/* Which compilers there are, which of them a machine has, and the names of graphs: see programs.h.
+ */
 #include "tests/world/programs.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,12 +10,18 @@
 #include "jobs/base/mem.h"
 #include "tests/world/tree.h"
 
+#define FLAGS    "0a1b2c3d"
 #define PACKAGES "/opt/venv/lib/python3.11/site-packages/"
 
 const struct compiler compilers[COMPILERS] = {
 	{ "2.14.0", "neuronxcc-2.14.0+a1b2c3d4" },
 	{ "2.15.0", "neuronxcc-2.15.0+b2c3d4e5" },
 };
+
+void programs_graph_name(char ret[64], int graph, bool late)
+{
+	snprintf(ret, 64, "MODULE_%020d+" FLAGS, (late ? 900000 : 100000) + graph);
+}
 
 static char *metadata_path(const char *package, const char *version)
 {

@@ -113,7 +113,9 @@ static void strike(struct fault *fault, struct process *process, struct call *ca
 	case FAULT_PLACE:
 		call->error =
 			fault->kind == FAULT_CALL ? fault->error : place_error(fault, call->id);
-		call->done = fault->done && call_rows[call->id].kind == CALL_CHANGES;
+		/* Who may not do it has not done it. */
+		call->done = fault->done && call_rows[call->id].kind == CALL_CHANGES &&
+			     !call_is_answer(call->id, call->error);
 		process->refused++;
 		seen_refusal(process, call->id, path, call->done);
 		break;

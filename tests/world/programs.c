@@ -23,7 +23,6 @@
 
 #define LOCK           "model.neff.lock"
 #define CACHE_BUCKET   "bucket"
-#define FLAGS          "0a1b2c3d"
 #define NEFF_BYTES     4096
 #define COMPARED       2    /* checkpoints that the next one is compared with */
 #define RETRY_MS       2000 /* of a compiler that waits for another one's lock */
@@ -163,11 +162,6 @@ static bool write_zeros(const char *folder, const char *name, size_t len)
 static const char *place(void)
 {
 	return compilers[programs_compiler_of(self->machine)].place;
-}
-
-void programs_graph_name(char ret[64], int graph, bool late)
-{
-	snprintf(ret, 64, "MODULE_%020d+" FLAGS, (late ? 900000 : 100000) + graph);
 }
 
 /* ---- the cache: a folder, or a bucket that the compiler opens itself ---- */

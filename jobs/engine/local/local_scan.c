@@ -186,10 +186,13 @@ bool local_scan_signal(const struct proc_id *id, int signo)
 		return false;
 	/* Opened before the check, so that the checked process is the one signalled. */
 	pidfd = (int)syscall(SYS_pidfd_open, id->pid, 0);
-	if (pidfd < 0 || proc_identify(id->pid, &now) < 0 || now.start_ticks != id->start_ticks ||
+	if (proc_identify(id->pid, &now) < 0 || now.start_ticks != id->start_ticks ||
 	    strcmp(now.boot_id, id->boot_id) != 0)
 		return false;
-	return syscall(SYS_pidfd_send_signal, pidfd, signo, NULL, 0) == 0;
+	if (pidfd >= 0)
+		return syscall(SYS_pidfd_send_signal, pidfd, signo, NULL, 0) == 0;
+	/* Without a descriptor the pid may be reused within a window of a few instructions here. */
+	return kill(id->pid, signo) == 0;
 }
 
 bool local_scan_reap(const struct proc_id *id, int *ret_status)

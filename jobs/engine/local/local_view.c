@@ -205,8 +205,9 @@ int local_view_kill_orphans(const struct local_view *view, struct err **err)
 	for (int i = 0; i < scans && killed == 0 && count >= 0; i++) {
 		count = local_scan_processes(view->record.token, view->order, found, FOUND_MAX,
 					     err);
-		for (int k = 0; k < count; k++)
-			killed += local_scan_signal(&found[k].id, SIGKILL);
+		/* One that could not be signalled lives as well. */
+		for (int k = 0; k < count; k++, killed++)
+			(void)!local_scan_signal(&found[k].id, SIGKILL);
 	}
 	return count < 0 ? -1 : killed;
 }

@@ -14,7 +14,8 @@
 #include "jobs/run/driver_internal.h"
 #include "jobs/run/plan/own_rows.h"
 
-#define END_TRIES 3 /* failed looks at an ended attempt before they are passed over */
+#define END_TRIES 3    /* failed looks at an ended attempt before they are passed over; */
+#define END_MS    3000 /* or so long after the first: where each waits for a service, two do */
 
 struct node_log {
 	struct attempt_watch *watch;
@@ -92,6 +93,7 @@ struct attempt_watch {
 	struct mono behind_since, behind_recorded_at;
 	int64_t behind_pause_ms;
 	int end_tries, log_tries; /* failed looks at the ended attempt */
+	struct mono end_since;    /* the first of end_tries */
 	bool passed_recorded;     /* a passed-over look was recorded */
 	struct err *unread;       /* why a log cannot be read; NULL: all can */
 };

@@ -134,7 +134,7 @@ static int numbers_at_end(struct attempt_watch *watch, const struct engine_statu
 }
 
 /* Last looks at an attempt, recorded before its end. The end rests on none of them: each is tried,
- * and one that fails END_TRIES times is passed over. */
+ * and one that fails END_TRIES times, or for END_MS, is passed over. */
 static const struct last_record {
 	const char *what;
 	int (*record)(struct attempt_watch *watch, const struct engine_status *status,
@@ -153,8 +153,12 @@ static const struct last_record {
 static int record_last(struct attempt_watch *watch, const struct engine_status *status,
 		       const char **ret_passed, struct err **ret_why, struct err **err)
 {
-	bool last = ++watch->end_tries >= END_TRIES;
+	struct mono now = clock_mono_now();
+	bool last;
 
+	if (watch->end_tries++ == 0)
+		watch->end_since = now;
+	last = watch->end_tries >= END_TRIES || now.ms - watch->end_since.ms >= END_MS;
 	for (size_t i = 0; i < STK_LENGTH(last_records); i++) {
 		AUTO(err_freep) struct err *why = NULL;
 

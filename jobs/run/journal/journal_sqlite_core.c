@@ -93,6 +93,9 @@ void journal_sqlite_close(void *opened)
 	struct sqlite_store *store = opened;
 
 	sqlite3_finalize(store->append);
+	/* A close waits for nobody: who opens the database next brings in what is in its log. */
+	if (store->db)
+		sqlite3_busy_handler(store->db, NULL, NULL);
 	sqlite3_close(store->db);
 	free(store->dir);
 	free(store->path);
