@@ -3,6 +3,8 @@
 #include "jobs/run/driver.h"
 
 #include "../quoted.h"
+#include "aws/credentials/settings.h"
+#include "jobs/run/beside.h"
 #include "jobs/run/request.h"
 #include "tests/unit/run/journal_fixture.h"
 
@@ -59,6 +61,17 @@ static void a_stop_of_a_run_that_is_not_there_is_refused(void **state)
 	assert_string_equal(err->message, "no run 'r1'");
 }
 
+static void a_stop_beside_a_journal_without_the_run_is_refused(void **state)
+{
+	AUTO(err_freep) struct err *err = NULL;
+	struct stop_beside stop;
+
+	(void)state;
+	assert_int_equal(beside_stop(journal, "r1", "enough", NULL, NULL, &stop, &err), -1);
+	assert_int_equal(err->code, EXIT_USAGE);
+	assert_string_equal(err->message, "no run 'r1'");
+}
+
 /* A clock that is behind that of the machine which wrote the newest event dates no event before
  * it. */
 static void a_stop_is_dated_no_earlier_than_the_newest_event(void **state)
@@ -96,6 +109,19 @@ static void a_cache_that_cannot_be_opened_is_named(void **state)
 	is_refused("r1", NULL, EXIT_REFUSED, "'s3://b' names no bucket", NULL);
 }
 
+/* There it would not find the jobs that it has. */
+static void a_run_is_not_driven_in_another_region(void **state)
+{
+	(void)state;
+	create("r1", "{'engine':'local','workspace':'/w','aws':{'region':'eu-west-1'}}");
+	aws_settings_option(NULL, "us-east-1");
+	is_refused("r1", NULL, EXIT_REFUSED,
+		   "the jobs of this run are in region eu-west-1, not in us-east-1 as --region "
+		   "says",
+		   "omit --region; a run stays in its region");
+	aws_settings_option(NULL, NULL);
+}
+
 static void another_plan_is_refused(void **state)
 {
 	json_auto_t *json = quoted_json("{'engine':'local'}");
@@ -127,9 +153,11 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(a_run_that_is_not_there_is_named),
 		TEST(a_stop_of_a_run_that_is_not_there_is_refused),
+		TEST(a_stop_beside_a_journal_without_the_run_is_refused),
 		TEST(a_stop_is_dated_no_earlier_than_the_newest_event),
 		TEST(what_a_newer_version_has_begun_is_refused_by_name),
 		TEST(a_cache_that_cannot_be_opened_is_named),
+		TEST(a_run_is_not_driven_in_another_region),
 		TEST(another_plan_is_refused),
 		TEST(a_run_that_does_not_begin_with_a_plan_is_damaged),
 	};

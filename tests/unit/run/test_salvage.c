@@ -220,6 +220,22 @@ static void another_text_of_an_event_is_damage(void **state)
 	assert_damaged(3);
 }
 
+/* The next event would be chained to it. */
+static void nothing_is_appended_behind_a_damaged_event(void **state)
+{
+	struct event ev = { .kind = EV_REQUEST_STOP, .seq = LAST + 1, .at = { 1795000001000 } };
+	AUTO(err_freep) struct err *err = NULL;
+
+	(void)state;
+	damage(LAST, "{");
+	assert_int_equal(journal_append(journal, "r", &ev, &err), -1);
+	assert_true(err->damage);
+	assert_non_null(strstr(err->message, "event 5 of run r"));
+	assert_damaged(LAST);
+	assert_int_equal(set_aside(LAST - 1), 1);
+	assert_whole("r", LAST);
+}
+
 static void what_is_left_is_read_without_proof(void **state)
 {
 	struct seen seen = { 0 }, some = { .stop_at = 2 }, few = { .fail_at = 3 };
@@ -427,8 +443,9 @@ static void a_page_that_cannot_be_read_costs_no_other_run(void **state)
 #define OF(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 #define OF_ALL                                                                                     \
 	OF(damage_is_found_and_ends_when_it_is_set_aside), OF(a_gap_is_damage),                    \
-		OF(another_text_of_an_event_is_damage), OF(what_is_left_is_read_without_proof),    \
-		OF(event_1_comes_back_from_its_copy),                                              \
+		OF(another_text_of_an_event_is_damage),                                            \
+		OF(nothing_is_appended_behind_a_damaged_event),                                    \
+		OF(what_is_left_is_read_without_proof), OF(event_1_comes_back_from_its_copy),      \
 		OF(without_event_1_and_its_copy_nothing_goes_on),                                  \
 		OF(what_cannot_be_kept_is_not_removed),                                            \
 		OF(a_store_that_is_none_any_more_is_set_aside_when_asked)
