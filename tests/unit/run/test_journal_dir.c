@@ -343,7 +343,6 @@ static void what_cannot_be_moved_aside_is_named(void **state)
 /* Its place must not be free: the run would seem whole. */
 static void what_was_moved_aside_without_a_mark_in_its_place_is_an_error(void **state)
 {
-	AUTO(err_freep) struct err *err = NULL;
 	struct faulty_store *store = faulty_new(dir);
 	void *journal = journal_objects_on(&store->base);
 

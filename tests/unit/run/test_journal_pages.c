@@ -30,7 +30,6 @@ static void make_damage(void)
 
 	for (size_t i = 0; i < STK_LENGTH(runs); i++) {
 		AUTO(auto_free) char *plan = long_text("plan");
-		AUTO(auto_free) char *mark = mem_format("event 40 of %s", runs[i]);
 
 		append(runs[i], 1, plan);
 		for (int64_t seq = 2; seq <= 60; seq++) {

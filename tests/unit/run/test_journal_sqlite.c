@@ -229,7 +229,7 @@ static void a_folder_that_has_gone_is_named(void **state)
 /* ---- limits of a process ---- */
 
 /* With a limit on this resource; the signal of one is not taken. */
-static int open_with_limit(int resource, rlim_t limit, struct err **err)
+static int open_with_limit(enum __rlimit_resource resource, rlim_t limit, struct err **err)
 {
 	struct rlimit before, now;
 	void (*taken)(int) = signal(SIGXFSZ, SIG_IGN);
