@@ -122,6 +122,16 @@ static int faulty_get(struct store *store, const char *key, size_t max, struct s
 	return faulty_is_lost(f, err) ? -1 : store_get(f->real, key, max, ret, ret_tag, err);
 }
 
+static int faulty_read_range(struct store *store, const char *key, uint64_t offset, size_t len,
+			     struct sb *ret, char ret_tag[STORE_TAG], struct err **err)
+{
+	struct faulty_store *f = faulty(store);
+
+	return faulty_is_lost(f, err)
+		       ? -1
+		       : store_read_range(f->real, key, offset, len, ret, ret_tag, err);
+}
+
 static int faulty_stat(struct store *store, const char *key, struct store_object *ret,
 		       struct err **err)
 {
@@ -177,6 +187,7 @@ static const struct store_backend faulty_backend = {
 	.list = faulty_list,
 	.folders = faulty_folders,
 	.get = faulty_get,
+	.read_range = faulty_read_range,
 	.stat = faulty_stat,
 	.put = faulty_put,
 	.put_if_absent = faulty_put_if_absent,
