@@ -340,11 +340,14 @@ static void what_cannot_be_moved_aside_is_named(void **state)
 	ops->close(journal);
 }
 
-/* Its place must not be free: the run would seem whole. */
-static void what_was_moved_aside_without_a_mark_in_its_place_is_an_error(void **state)
+/* With a free place behind its good events the run would seem whole, and its job would be
+ * forgotten. */
+static void what_has_no_mark_in_its_place_is_moved_back(void **state)
 {
+	AUTO(err_freep) struct err *err = NULL;
 	struct faulty_store *store = faulty_new(dir);
 	void *journal = journal_objects_on(&store->base);
+	int64_t count = 0;
 
 	(void)state;
 	append_many(journal, 2);
@@ -353,6 +356,10 @@ static void what_was_moved_aside_without_a_mark_in_its_place_is_an_error(void **
 	store->faults[0] = FAULT_REQUEST_LOST;
 	store->next = 0;
 	put_aside_fails(journal, "the network is gone");
+	assert_true(is_there(PLACE_OF_3 "/x"));
+	assert_int_equal(ops->put_aside(journal, "r", 2, &count, &err), 0);
+	assert_true(is_there(OBSTACLE_OF_3 "/x"));
+	assert_false(is_there(PLACE_OF_3 "/x"));
 	ops->close(journal);
 }
 
@@ -435,7 +442,7 @@ int main(void)
 		TEST(an_event_that_is_too_large_is_refused_before_it_is_written),
 		TEST(a_folder_in_the_place_of_the_next_event_is_damage),
 		TEST(what_cannot_be_moved_aside_is_named),
-		TEST(what_was_moved_aside_without_a_mark_in_its_place_is_an_error),
+		TEST(what_has_no_mark_in_its_place_is_moved_back),
 		TEST(an_event_that_is_never_seen_and_always_in_the_way_is_an_error),
 		TEST(a_place_that_cannot_be_opened_is_no_empty_journal),
 		TEST(foreign_folders_are_no_runs),
