@@ -8,6 +8,9 @@
 #include "jobs/run/journal/journal_internal.h"
 #include "jobs/run/journal/lease.h"
 
+#include <time.h>
+#include <utime.h>
+
 #define PLAN "{'nodes':1,'grace_ms':5}"
 
 static struct {
@@ -203,6 +206,217 @@ static void what_cannot_be_journalled_is_not_settled(void **state)
 	end_settled();
 }
 
+/* ---- which attempt may be under way ---- */
+
+#define IS_OVER(which)                                                                             \
+	"the workspace has an order of " which                                                     \
+	", which the journal lacked; on the engine it has ended or never was"
+#define IS_UNDER_WAY(which)                                                                        \
+	"the workspace has an order of " which                                                     \
+	", which the journal lacked; on the engine it is under way"
+#define NONE_LACKS "the workspace has no attempt that the journal lacks"
+
+/* The attempts that were recorded as intended, in their order. */
+static void assert_intended(const char *want)
+{
+	AUTO(sb_release) struct sb got = SB_INIT;
+	size_t i;
+	const json_t *row;
+
+	json_array_foreach (recorded, i, row)
+		if (js_is(row, "event", "attempt.intended"))
+			sb_addf(&got, "%s-%lld ", js_str(row, "phase"),
+				(long long)js_int(row, "attempt", 0));
+	assert_string_equal(got.text ? got.text : "", want);
+}
+
+/* So many seconds ago. */
+static void date_order(const char *folder, time_t ago)
+{
+	AUTO(auto_free) char *path = mem_format("%s/ws/runs/r1/%s/order.json", dir, folder);
+	struct utimbuf times = { time(NULL) - ago, time(NULL) - ago };
+
+	assert_int_equal(utime(path, &times), 0);
+}
+
+static void what_is_no_attempt_or_is_journalled_lacks_nothing(void **state)
+{
+	static const char *const folders[] = { "train-1",    "train-0",    "train2-7", "train",
+					       "training-9", "claims/key", "train-x" };
+
+	(void)state;
+	begin_settled();
+	for (size_t i = 0; i < STK_LENGTH(folders); i++)
+		put_order(folders[i], "{'v':1,'nonce':'x'}");
+	settles(NONE_LACKS);
+	assert_intended("");
+	end_settled();
+}
+
+static void the_newest_of_a_phase_is_taken_up(void **state)
+{
+	static const char *const folders[] = { "train-2", "train-12", "train-9", "train-010" };
+
+	(void)state;
+	begin_settled();
+	for (size_t i = 0; i < STK_LENGTH(folders); i++)
+		put_order(folders[i], "{'v':1,'nonce':'x'}");
+	settles(IS_OVER("train 12"));
+	assert_intended("train-12 ");
+	end_settled();
+}
+
+/* Of two phases: the one that runs, else the one that was ordered last, else the later phase. */
+static void of_two_phases_the_last_is_taken_up_last(void **state)
+{
+	static const struct {
+		const char *runs;
+		time_t precompile_ago, train_ago;
+		const char *words, *intended;
+	} rows[] = {
+		{ NULL, 60, 10, IS_OVER("train 2"), "precompile-1 train-2 " },
+		{ NULL, 10, 60, IS_OVER("precompile 1"), "train-2 precompile-1 " },
+		{ NULL, 10, 10, IS_OVER("train 2"), "precompile-1 train-2 " },
+		{ "stk-r1-precompile-1", 60, 10, IS_UNDER_WAY("precompile 1"),
+		  "train-2 precompile-1 " },
+		{ "stk-r1-train-2", 10, 60, IS_UNDER_WAY("train 2"), "precompile-1 train-2 " },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < STK_LENGTH(rows); i++) {
+		begin_settled();
+		put_order("precompile-1", "{'v':1,'nonce':'p1'}");
+		put_order("train-2", "{'v':1,'nonce':'n2'}");
+		date_order("precompile-1", rows[i].precompile_ago);
+		date_order("train-2", rows[i].train_ago);
+		knows.runs = rows[i].runs;
+		settles(rows[i].words);
+		assert_intended(rows[i].intended);
+		end_settled();
+	}
+}
+
+/* That one may have a job, too. */
+static void an_attempt_that_the_journal_shows_open_is_ended_before_a_later_one_goes_on(void **state)
+{
+	(void)state;
+	begin_settled();
+	driver.flow.state = FLOW_TRAIN;
+	driver.flow.attempt_state = ATTEMPT_RUNNING;
+	put_order("train-2", "{'v':1,'nonce':'n2'}");
+	knows.runs = "stk-r1-train-1";
+	is_not_known("job stk-r1-train-1 runs although a later attempt was begun; it was told to "
+		     "end",
+		     EXIT_UNREACHABLE);
+	assert_int_equal(said.stops, 1);
+	end_settled();
+	/* The same of another phase. */
+	begin_settled();
+	driver.flow.state = FLOW_PRECOMPILE;
+	driver.flow.phase = PHASE_PRECOMPILE;
+	driver.flow.attempts[PHASE_PRECOMPILE] = 1;
+	driver.flow.attempt_state = ATTEMPT_RUNNING;
+	put_order("train-2", "{'v':1,'nonce':'n2'}");
+	knows.runs = "stk-r1-precompile-1";
+	is_not_known("job stk-r1-precompile-1 runs although a later attempt was begun; it was told "
+		     "to end",
+		     EXIT_UNREACHABLE);
+	end_settled();
+	/* Where nothing is newer it is the one that goes on. */
+	begin_settled();
+	driver.flow.state = FLOW_TRAIN;
+	driver.flow.attempt_state = ATTEMPT_RUNNING;
+	knows.runs = "stk-r1-train-1";
+	settles(NONE_LACKS);
+	assert_int_equal(said.stops, 0);
+	end_settled();
+}
+
+/* ---- what is recorded of it ---- */
+
+static void an_intent_is_made_of_its_order(void **state)
+{
+	(void)state;
+	begin_settled();
+	put_order("train-2", "{'v':1,'job':'of-old','nonce':'n2','resume_from':'/c/7','resume_step'"
+			     ":7,'compile':{'workers':3,'lock':'k1'}}");
+	settles(IS_OVER("train 2"));
+	assert_string_equal(newest("attempt.intended", "job"), "of-old");
+	assert_string_equal(newest("attempt.intended", "nonce"), "n2");
+	assert_string_equal(newest("attempt.intended", "resumed_from"), "/c/7");
+	assert_int_equal(newest_int("attempt.intended", "step"), 7);
+	assert_int_equal(newest_int("attempt.intended", "workers"), 3);
+	assert_string_equal(newest("attempt.intended", "graph_key"), "k1");
+	end_settled();
+}
+
+/* The names of an attempt are known without one, and nothing else is made up. */
+static void without_a_readable_order_the_names_are_enough(void **state)
+{
+	static const char *const orders[] = { "{", "{'v':1,'job':5}", "", NULL };
+	static const char *const unknown[] = { "resumed_from", "step", "workers", "graph_key" };
+	char nonce[FLOW_ID_MAX];
+
+	(void)state;
+	for (size_t i = 0; i < STK_LENGTH(orders); i++) {
+		begin_settled();
+		driver.flow.seed = 11;
+		if (orders[i])
+			put_order("train-2", orders[i]);
+		else
+			put_order("train-2/node-0", "{}"); /* without an order at all */
+		flow_nonce(&driver.flow, PHASE_TRAIN, 2, nonce);
+		settles(IS_OVER("train 2"));
+		assert_string_equal(newest("attempt.intended", "job"), "stk-r1-train-2");
+		assert_string_equal(newest("attempt.intended", "nonce"), nonce);
+		for (size_t k = 0; k < STK_LENGTH(unknown); k++)
+			assert_null(newest_value("attempt.intended", unknown[k]));
+		end_settled();
+	}
+}
+
+static void a_run_that_is_about_to_end_takes_up_nothing_that_is_over(void **state)
+{
+	(void)state;
+	for (int runs = 0; runs < 2; runs++) {
+		begin_settled();
+		driver.flow.state = FLOW_ENDING;
+		put_order("train-2", "{'v':1,'nonce':'n2'}");
+		knows.runs = runs ? "stk-r1-train-2" : NULL;
+		settles(runs ? IS_UNDER_WAY("train 2") : IS_OVER("train 2"));
+		assert_intended(runs ? "train-2 " : "");
+		end_settled();
+	}
+}
+
+static void a_stop_that_was_lost_is_requested_again(void **state)
+{
+	static const struct {
+		const char *reason;
+		bool requested, ending;
+		const char *want; /* NULL: none is */
+	} rows[] = { { "enough", false, false, "enough" },
+		     { "", false, false, "requested before the journal was damaged" },
+		     { "enough", true, false, NULL },
+		     { "enough", false, true, NULL } };
+
+	(void)state;
+	for (size_t i = 0; i < STK_LENGTH(rows); i++) {
+		begin_settled();
+		driver.facts.stop_lost = true;
+		snprintf(driver.facts.lost_stop, sizeof driver.facts.lost_stop, "%s",
+			 rows[i].reason);
+		driver.flow.stop_requested = rows[i].requested;
+		if (rows[i].ending)
+			driver.flow.state = FLOW_ENDING;
+		settles(NONE_LACKS);
+		assert_recorded(rows[i].want ? 2 : 1);
+		if (rows[i].want)
+			assert_string_equal(newest("request.stop", "reason"), rows[i].want);
+		end_settled();
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -210,6 +424,15 @@ int main(void)
 		cmocka_unit_test(an_attempt_that_a_later_one_has_replaced_is_ended_first),
 		cmocka_unit_test(one_that_cannot_be_told_to_end_is_not_said_to_be),
 		cmocka_unit_test(what_cannot_be_journalled_is_not_settled),
+		cmocka_unit_test(what_is_no_attempt_or_is_journalled_lacks_nothing),
+		cmocka_unit_test(the_newest_of_a_phase_is_taken_up),
+		cmocka_unit_test(of_two_phases_the_last_is_taken_up_last),
+		cmocka_unit_test(
+			an_attempt_that_the_journal_shows_open_is_ended_before_a_later_one_goes_on),
+		cmocka_unit_test(an_intent_is_made_of_its_order),
+		cmocka_unit_test(without_a_readable_order_the_names_are_enough),
+		cmocka_unit_test(a_run_that_is_about_to_end_takes_up_nothing_that_is_over),
+		cmocka_unit_test(a_stop_that_was_lost_is_requested_again),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
