@@ -14,6 +14,7 @@
 #define PLAN "{'nodes':1,'grace_ms':5}"
 
 static struct {
+	const char *ended; /* name of the job that has ended */
 	const char *runs;  /* name of the job that runs */
 	const char *hides; /* of the one of which the engine does not say whether it does */
 	bool mute;         /* it knows its jobs, and says no more of them */
@@ -29,7 +30,7 @@ static int find(struct engine *of, const char *name, const char *prefix, struct 
 	(void)of, (void)prefix;
 	if (said.away)
 		return no_answer(err);
-	return is(knows.runs, name) || is(knows.hides, name);
+	return is(knows.ended, name) || is(knows.runs, name) || is(knows.hides, name);
 }
 
 static int describe(struct engine *of, const char *name, const char *prefix,
@@ -41,6 +42,8 @@ static int describe(struct engine *of, const char *name, const char *prefix,
 	*ret = (struct engine_status){ .state = ENGINE_UNKNOWN, .reason = "its node is silent" };
 	if (is(knows.runs, name))
 		ret->state = ENGINE_RUNNING;
+	if (is(knows.ended, name))
+		ret->state = ENGINE_ENDED;
 	return 0;
 }
 
@@ -54,6 +57,14 @@ static void put_faults(void)
 	below = faulty_new(folder);
 	store_freep(&objects->store);
 	objects->store = &below->base;
+}
+
+/* The next one, and not those that follow. */
+static void lose_an_append(void)
+{
+	for (int i = 0; i < 3; i++)
+		below->faults[i] = FAULT_REQUEST_LOST;
+	below->next = 0;
 }
 
 /* The order of an attempt that the journal lacks. */
@@ -148,6 +159,11 @@ static void an_attempt_that_a_later_one_has_replaced_is_ended_first(void **state
 		     EXIT_UNREACHABLE);
 	assert_int_equal(said.stops, 2);
 	knows.runs = NULL;
+	knows.hides = "stk-r1-train-2"; /* it may run yet */
+	is_not_known("the engine does not say whether job stk-r1-train-2 runs: its node is silent",
+		     EXIT_UNREACHABLE);
+	knows.hides = NULL;
+	knows.ended = "stk-r1-train-2";
 	settles("the workspace has an order of train 3, which the journal lacked; on the engine it "
 		"has ended or never was");
 	assert_int_equal(newest_int("attempt.intended", "attempt"), 3);
@@ -191,9 +207,7 @@ static void what_cannot_be_journalled_is_not_settled(void **state)
 	for (int found = 0; found < 2; found++) {
 		AUTO(err_freep) struct err *err = NULL;
 
-		for (int i = 0; i < 3; i++)
-			below->faults[i] = FAULT_REQUEST_LOST;
-		below->next = 0; /* the next append is lost, and those that follow are not */
+		lose_an_append();
 		assert_int_equal(settle_run(&driver, &err), -1);
 		assert_string_equal(err->message, "cannot append to the journal of run r1: the "
 						  "network is gone");
@@ -350,6 +364,48 @@ static void an_intent_is_made_of_its_order(void **state)
 	end_settled();
 }
 
+/* A member without the one that goes with it says nothing. */
+static void half_of_an_order_is_not_half_an_intent(void **state)
+{
+	static const struct {
+		const char *order, *absent;
+	} rows[] = { { "{'v':1,'resume_from':'/c/7'}", "resumed_from" },
+		     { "{'v':1,'resume_step':7}", "step" },
+		     { "{'v':1,'compile':{'lock':'k1'}}", "workers" },
+		     { "{'v':1}", "graph_key" } };
+
+	(void)state;
+	for (size_t i = 0; i < STK_LENGTH(rows); i++) {
+		begin_settled();
+		put_order("train-2", rows[i].order);
+		settles(IS_OVER("train 2"));
+		assert_null(newest_value("attempt.intended", rows[i].absent));
+		end_settled();
+	}
+}
+
+/* It may say more than the names, so it is waited for. */
+static void an_order_that_does_not_come_is_waited_for(void **state)
+{
+	AUTO(auto_free) char *folder = NULL;
+	struct faulty_store *store;
+
+	(void)state;
+	begin_settled();
+	put_order("train-2", "{'v':1,'nonce':'n2'}");
+	folder = fs_join(dir, "ws");
+	store = faulty_new(folder);
+	store_freep(&driver.workspace);
+	driver.workspace = &store->base;
+	for (int call = 0; call < 3; call++) { /* the folders, the look, the order */
+		faulty_lose(store, call, 1);
+		is_not_known("the network is gone", EXIT_REFUSED);
+	}
+	settles(IS_OVER("train 2"));
+	assert_string_equal(newest("attempt.intended", "nonce"), "n2");
+	end_settled();
+}
+
 /* The names of an attempt are known without one, and nothing else is made up. */
 static void without_a_readable_order_the_names_are_enough(void **state)
 {
@@ -402,6 +458,8 @@ static void a_stop_that_was_lost_is_requested_again(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < STK_LENGTH(rows); i++) {
+		AUTO(err_freep) struct err *err = NULL;
+
 		begin_settled();
 		driver.facts.stop_lost = true;
 		snprintf(driver.facts.lost_stop, sizeof driver.facts.lost_stop, "%s",
@@ -409,6 +467,11 @@ static void a_stop_that_was_lost_is_requested_again(void **state)
 		driver.flow.stop_requested = rows[i].requested;
 		if (rows[i].ending)
 			driver.flow.state = FLOW_ENDING;
+		if (rows[i].want) { /* nor is it lost once more */
+			lose_an_append();
+			assert_int_equal(settle_run(&driver, &err), -1);
+			assert_recorded(0);
+		}
 		settles(NONE_LACKS);
 		assert_recorded(rows[i].want ? 2 : 1);
 		if (rows[i].want)
@@ -430,6 +493,8 @@ int main(void)
 		cmocka_unit_test(
 			an_attempt_that_the_journal_shows_open_is_ended_before_a_later_one_goes_on),
 		cmocka_unit_test(an_intent_is_made_of_its_order),
+		cmocka_unit_test(half_of_an_order_is_not_half_an_intent),
+		cmocka_unit_test(an_order_that_does_not_come_is_waited_for),
 		cmocka_unit_test(without_a_readable_order_the_names_are_enough),
 		cmocka_unit_test(a_run_that_is_about_to_end_takes_up_nothing_that_is_over),
 		cmocka_unit_test(a_stop_that_was_lost_is_requested_again),
