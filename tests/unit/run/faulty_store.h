@@ -24,8 +24,10 @@ struct faulty_store {
 	struct store *real;
 	enum fault faults[8]; /* of the next conditional writes */
 	int next;
-	bool unreadable; /* gets fail too */
-	int calls_left;  /* that are carried out before some get lost */
+	bool unreadable;    /* gets fail too */
+	const char *spoilt; /* part of a key: bit n says whether its nth read gives other bytes */
+	unsigned spoilt_reads;
+	int calls_left; /* that are carried out before some get lost */
 	int calls_to_lose, calls_lost;
 	enum exit_code code; /* of its errors; 0: EXIT_REFUSED */
 	struct sb late;      /* on its way, with its key */
@@ -119,6 +121,15 @@ static int faulty_get(struct store *store, const char *key, size_t max, struct s
 
 	if (f->unreadable)
 		return faulty_error(f, err);
+	if (f->spoilt && strstr(key, f->spoilt)) {
+		bool spoils = f->spoilt_reads & 1;
+
+		f->spoilt_reads >>= 1;
+		if (spoils) {
+			sb_adds(ret, "?");
+			return 1;
+		}
+	}
 	return faulty_is_lost(f, err) ? -1 : store_get(f->real, key, max, ret, ret_tag, err);
 }
 
@@ -195,16 +206,16 @@ static const struct store_backend faulty_backend = {
 	.remove = faulty_remove,
 };
 
-/* Over the directory `dir`. */
-static struct faulty_store *faulty_new(const char *dir)
+/* Over the directory `folder`. */
+static struct faulty_store *faulty_new(const char *folder)
 {
 	struct faulty_store *f = mem_zero(1, sizeof *f);
 	struct err *err = NULL;
 
 	f->base.backend = &faulty_backend;
-	f->base.url = mem_copy(dir);
+	f->base.url = mem_copy(folder);
 	f->late = SB_INIT;
-	if (store_open(dir, &f->real, &err) < 0)
+	if (store_open(folder, &f->real, &err) < 0)
 		abort();
 	return f;
 }

@@ -2,7 +2,10 @@
  * stop, and an end that does not stand in the place of the damage. See jobs/run/salvage.h. */
 #include "salvage_fixture.h"
 
+#include "jobs/run/journal/journal_dir_internal.h"
+#include "jobs/run/journal/journal_internal.h"
 #include "jobs/run/salvage.h"
+#include "tests/unit/run/faulty_store.h"
 
 static json_t *told; /* what the salvage has recorded */
 
@@ -155,6 +158,54 @@ static void a_salvage_is_dated_no_earlier_than_the_newest_good_event(void **stat
 	drop_told();
 }
 
+/* ---- looks that differ ---- */
+
+/* Event 2 reads otherwise at some of the looks: bit n stands for the nth. */
+static void spoil_event_2(unsigned reads)
+{
+	struct dir_journal *objects = journal->store;
+	struct faulty_store *store = faulty_new(dir);
+
+	store->base.directory = dir; /* nothing is remembered then */
+	store->spoilt = "events/000000000002";
+	store->spoilt_reads = reads;
+	store_freep(&objects->store);
+	objects->store = &store->base;
+}
+
+static void a_read_that_fails_once_sets_nothing_aside(void **state)
+{
+	struct err *err = NULL;
+
+	(void)state;
+	spoil_event_2(1);
+	assert_int_equal(salvage(&err), 0);
+	assert_no_error(err);
+	assert_null(told);
+	assert_whole("r", LAST);
+	/* And where there is damage it begins where two looks in a row see it. */
+	damage(4, "{");
+	spoil_event_2(1);
+	assert_salvaged(4);
+	assert_int_equal(js_int(told, "put_aside", 0), LAST - 3);
+	drop_told();
+}
+
+static void a_journal_that_reads_otherwise_each_time_is_left(void **state)
+{
+	AUTO(err_freep) struct err *err = NULL;
+
+	(void)state;
+	damage(4, "{");
+	spoil_event_2(5 | 16); /* at the first, third and fifth look */
+	assert_int_equal(salvage(&err), -1);
+	assert_int_equal(err->code, EXIT_REFUSED);
+	assert_contains(err->message, "the journal of run r reads otherwise each time: ");
+	assert_null(told);
+	spoil_event_2(0);
+	assert_damaged(4);
+}
+
 static void a_run_that_is_driven_is_not_salvaged(void **state)
 {
 	AUTO(lease_freep) struct lease *lease = NULL;
@@ -173,6 +224,10 @@ static void a_run_that_is_driven_is_not_salvaged(void **state)
 int main(void)
 {
 	static const struct journal_ops *const kinds[] = { &journal_objects, &journal_sqlite };
+	const struct CMUnitTest in_objects[] = {
+		OF(a_read_that_fails_once_sets_nothing_aside),
+		OF(a_journal_that_reads_otherwise_each_time_is_left),
+	};
 	const struct CMUnitTest tests[] = {
 		OF(a_whole_run_is_left_as_it_is),
 		OF(a_stop_behind_the_damage_is_kept_with_its_reason),
@@ -188,5 +243,6 @@ int main(void)
 		ops = kinds[i];
 		failed += cmocka_run_group_tests_name(ops->scheme, tests, NULL, NULL);
 	}
-	return failed;
+	ops = &journal_objects;
+	return failed + cmocka_run_group_tests(in_objects, NULL, NULL);
 }
