@@ -44,7 +44,8 @@ struct strike_action {
 		.name = called, .scenario = where, .before = first, .act = __VA_ARGS__             \
 	}
 
-/* What was struck may be the end of a run: a failure that lasted, or a service that denied access. */
+/* What was struck may be the end of a run: a failure that lasted, or a service that denied access.
+ */
 bool strikes_may_end_run(void);
 
 /* Body of a program [EVERY [NAME [CASE]]]: strikes each of the actions, or those with NAME in their

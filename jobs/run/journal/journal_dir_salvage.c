@@ -83,7 +83,10 @@ static int move_obstacle(struct dir_journal *journal, const char *run, int64_t s
 	++*ret_count;
 	if (rename(at, to) < 0)
 		return fs_error(err, errno, "cannot move '%s' to '%s'", at, to);
-	return store_put_if_absent(journal->store, key, "", 0, err) < 0 ? -1 : 0;
+	if (store_put_if_absent(journal->store, key, "", 0, err) >= 0)
+		return 0;
+	(void)!rename(to, at);
+	return -1;
 }
 
 int journal_dir_put_aside(void *opened, const char *run, int64_t good, int64_t *ret_count,

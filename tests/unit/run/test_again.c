@@ -22,6 +22,20 @@ static struct event recorded;
 static char reason[128];
 static int away; /* times that it was told */
 
+static int64_t pauses[8]; /* that it asked for */
+static size_t pause_count;
+
+/* The linker leads again.c here (tests/CMakeLists.txt). */
+void __real_driver_wake_in(struct driver *of, int64_t delay_ms);
+void __wrap_driver_wake_in(struct driver *of, int64_t delay_ms);
+
+void __wrap_driver_wake_in(struct driver *of, int64_t delay_ms)
+{
+	if (pause_count < STK_LENGTH(pauses))
+		pauses[pause_count++] = delay_ms;
+	__real_driver_wake_in(of, delay_ms);
+}
+
 static void note(void *arg, const struct event *ev, json_t *row)
 {
 	(void)arg, (void)row;
@@ -46,6 +60,7 @@ static int set_up(void **state)
 	assert_non_null(mkdtemp(dir));
 	recorded.kind = EV_RUN_CREATED;
 	away = 0;
+	pause_count = 0;
 	driver = (struct driver){ .run = "r1", .options = &options, .live = true };
 	driver.live_at = clock_utc_now();
 	driver.live_since = clock_mono_now();
@@ -127,6 +142,52 @@ static void a_wait_is_recorded_once_and_its_end(void **state)
 	assert_int_equal(away, 1);
 }
 
+static void assert_pauses(const int64_t *want, size_t count)
+{
+	assert_int_equal(pause_count, count);
+	for (size_t i = 0; i < count; i++)
+		assert_int_equal(pauses[i], want[i]);
+	pause_count = 0;
+	again_works(&driver);
+}
+
+static void fail_times(int times, enum exit_code code)
+{
+	for (int i = 0; i < times; i++) {
+		fail_with(code);
+		driver.failure->os_errno = EAGAIN;
+		assert_true(again_try(&driver));
+	}
+}
+
+static void it_waits_ever_longer_and_never_long_where_it_is_urgent(void **state)
+{
+	static const int64_t brief[] = { 300, 600, 1200, 2400 };
+	static const int64_t of_job[] = { 1000, 2000, 4000, 8000, 10000, 10000 };
+	static const int64_t urgent[] = { 1000, 2000, 2500, 2500 };
+	static const int64_t of_service[] = { 2500, 10000, 10000 };
+	static const int64_t of_urgent_service[] = { 2500, 2500, 2500 };
+
+	(void)state;
+	fail_times(4, EXIT_REFUSED);
+	assert_pauses(brief, STK_LENGTH(brief));
+	driver.reaches_out = true;
+	fail_times(3, EXIT_UNREACHABLE);
+	assert_pauses(of_service, STK_LENGTH(of_service));
+	driver.flow.attempt_state = ATTEMPT_RUNNING;
+	fail_times(6, EXIT_REFUSED); /* no service's client has waited for that */
+	assert_pauses(of_job, STK_LENGTH(of_job));
+	driver.flow.stop_requested = true;
+	fail_times(4, EXIT_REFUSED);
+	assert_pauses(urgent, STK_LENGTH(urgent));
+	fail_times(3, EXIT_UNREACHABLE);
+	assert_pauses(of_urgent_service, STK_LENGTH(of_urgent_service));
+	driver.flow.stop_requested = false;
+	driver.flow.recompile = true;
+	fail_times(4, EXIT_REFUSED);
+	assert_pauses(urgent, STK_LENGTH(urgent));
+}
+
 static void after_its_time_is_over_a_driver_ends_unreachable(void **state)
 {
 	(void)state;
@@ -198,6 +259,7 @@ int main(void)
 		TEST(a_failure_that_does_not_pass_ends_a_driver_without_a_job),
 		TEST(a_failure_that_may_pass_is_tried_a_few_times_without_a_job),
 		TEST(a_wait_is_recorded_once_and_its_end),
+		TEST(it_waits_ever_longer_and_never_long_where_it_is_urgent),
 		TEST(after_its_time_is_over_a_driver_ends_unreachable),
 		TEST(a_driver_that_was_taken_over_waits_for_nothing),
 		TEST(without_its_lease_a_driver_does_nothing_and_leaves_the_loop),

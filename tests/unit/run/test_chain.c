@@ -112,6 +112,20 @@ static void events_that_are_exchanged_or_missing_are_found(void **state)
 	clear(bodies);
 }
 
+/* Without sums the number alone tells. */
+static void an_event_in_place_of_another_is_named(void **state)
+{
+	static const char text[] = "{\"run\":\"r\",\"seq\":3}";
+	AUTO(err_freep) struct err *err = NULL;
+	struct chain chain = { .seq = 1 };
+	json_auto_t *row = json_loads(text, 0, NULL);
+
+	(void)state;
+	assert_int_equal(chain_go_on(&chain, "r", row, text, strlen(text), &err), -1);
+	assert_string_equal(err->message, "event 3 stands in place of event 2");
+	assert_int_equal(chain.seq, 1);
+}
+
 /* Other tools have other spaces and escapes. */
 static void an_event_survives_being_written_anew(void **state)
 {
@@ -168,6 +182,7 @@ int main(void)
 		cmocka_unit_test(every_bit_counts),
 		cmocka_unit_test(the_last_event_without_a_sum_is_proved_by_the_next),
 		cmocka_unit_test(events_that_are_exchanged_or_missing_are_found),
+		cmocka_unit_test(an_event_in_place_of_another_is_named),
 		cmocka_unit_test(an_event_survives_being_written_anew),
 		cmocka_unit_test(the_mark_says_how_far_and_nothing_if_it_is_not_whole),
 	};

@@ -5,13 +5,15 @@
 	"{'compile':{'kind':'neuron'},'metrics':[{'name':'step','regex':'step ([0-9]+)'}],"        \
 	"'workspace':'/w'}"
 
+static enum engine_state state_of_job = ENGINE_UNKNOWN;
+
 static int describe(struct engine *of, const char *name, const char *prefix,
 		    struct engine_status *ret, struct err **err)
 {
 	(void)of, (void)name, (void)prefix;
 	if (said.away)
 		return no_answer(err);
-	*ret = (struct engine_status){ .state = ENGINE_UNKNOWN };
+	*ret = (struct engine_status){ .state = state_of_job, .started = { 1000 } };
 	return 0;
 }
 
@@ -113,6 +115,44 @@ static void a_long_log_is_read_on_in_the_next_turn(void **state)
 	end();
 }
 
+/* Whoever compiles may hold them yet. */
+static void no_lock_is_looked_for_before_the_job_has_ended(void **state)
+{
+	AUTO(err_freep) struct err *err = NULL;
+	int64_t wait_ms;
+
+	(void)state;
+	for (int ended = 0; ended < 2; ended++) {
+		owe(false);
+		state_of_job = ended ? ENGINE_ENDED : ENGINE_RUNNING;
+		report(0, "'state':5"); /* of which is asked then */
+		assert_int_equal(chores_do(&driver, &wait_ms, &err), 0);
+		assert_int_equal(wait_ms, ended ? 300 : 0);
+		assert_int_equal(driver.facts.owed.due, ended);
+		end();
+	}
+	state_of_job = ENGINE_UNKNOWN;
+}
+
+static void a_run_that_has_ended_owes_nothing(void **state)
+{
+	AUTO(err_freep) struct err *err = NULL;
+	int64_t wait_ms;
+
+	(void)state;
+	for (int ended = 0; ended < 2; ended++) {
+		owe(false);
+		driver.facts.owed.due = ended;
+		driver.flow.state = ended ? FLOW_ENDED : FLOW_TRAIN;
+		said.away = true; /* nobody is asked */
+		assert_int_equal(chores_do(&driver, &wait_ms, &err), 0);
+		assert_int_equal(wait_ms, 0);
+		assert_int_equal(driver.facts.owed.tries, 0);
+		said.away = false;
+		end();
+	}
+}
+
 static void without_a_cache_there_is_nothing_to_do(void **state)
 {
 	AUTO(err_freep) struct err *err = NULL;
@@ -135,6 +175,8 @@ int main(void)
 		cmocka_unit_test(what_cannot_be_read_again_is_given_up_and_named),
 		cmocka_unit_test(a_failure_of_the_journal_is_none_of_a_chore),
 		cmocka_unit_test(a_long_log_is_read_on_in_the_next_turn),
+		cmocka_unit_test(no_lock_is_looked_for_before_the_job_has_ended),
+		cmocka_unit_test(a_run_that_has_ended_owes_nothing),
 		cmocka_unit_test(without_a_cache_there_is_nothing_to_do),
 	};
 

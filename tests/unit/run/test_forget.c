@@ -299,6 +299,30 @@ static void checkpoints_of_checkpoint_url_are_not_the_runs_own(void **unused)
 	assert_int_equal(events(), 2);
 }
 
+/* Nor are they beneath the state, whose folder of the run is removed, too. */
+static void checkpoints_within_the_state_keep_it(void **unused)
+{
+	AUTO(auto_free) char *within = fs_join(state, "runs");
+
+	(void)unused;
+	begin_run(work, within);
+	end_run();
+	put_text(state, "runs/r/attempt-1/x", "1");
+	assert_refused(&all, EXIT_REFUSED, "checkpoints of checkpoint.url lie in the folder");
+	assert_true(there(state, "runs/r/attempt-1/x"));
+	assert_int_equal(events(), 2);
+}
+
+/* What lies there is not known, so the list of it is not given up. */
+static void a_workspace_that_cannot_be_opened_keeps_the_run(void **unused)
+{
+	(void)unused;
+	begin_run("s3://b/work", NULL);
+	end_run();
+	assert_refused(&all, EXIT_REFUSED, "'s3://b/work' names no bucket");
+	assert_int_equal(events(), 2);
+}
+
 static void no_link_is_followed(void **unused)
 {
 	static const char *const roots[] = { state, work };
@@ -423,6 +447,8 @@ int main(void)
 		OF(the_only_copies_stay_until_they_are_named),
 		OF(a_checkpoint_with_a_copy_goes),
 		OF(checkpoints_of_checkpoint_url_are_not_the_runs_own),
+		OF(checkpoints_within_the_state_keep_it),
+		OF(a_workspace_that_cannot_be_opened_keeps_the_run),
 		OF(no_link_is_followed),
 		OF(a_list_that_cannot_be_read_ends_it),
 		OF(the_only_copies_among_objects_are_found),

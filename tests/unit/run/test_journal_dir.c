@@ -12,6 +12,7 @@
 #include "faulty_store.h"
 #include "jobs/base/fs/fs.h"
 #include "jobs/run/journal/journal.h"
+#include "jobs/run/journal/journal_dir_internal.h"
 #include "jobs/run/journal/state_dir.h"
 
 static char dir[64];
@@ -42,6 +43,11 @@ static enum rows join_body(void *arg, int64_t seq, const char *body, size_t len,
 	sb_add(arg, body, len);
 	sb_addc(arg, ' ');
 	return ROWS_ON;
+}
+
+static int join_run(void *arg, const char *run, struct err **err)
+{
+	return (int)join_body(arg, 0, run, strlen(run), err);
 }
 
 static void assert_rows(void *journal, const char *want)
@@ -210,23 +216,178 @@ static void chunks_spare_reading_and_nothing_rests_on_them(void **state)
 
 static void a_damaged_event_is_named_with_a_cure(void **state)
 {
+	static const struct {
+		const char *text, *why;
+	} cases[] = { { "{}", "not a line" }, { "{}\n", "unreadable" }, { "", "empty" } };
 	AUTO(auto_free) char *event = fs_join(dir, "runs/r/events/000000000002.json");
-	AUTO(sb_release) struct sb rows = SB_INIT;
+	void *journal = open_plain();
+
+	(void)state;
+	append_many(journal, 3);
+	for (size_t i = 0; i < STK_LENGTH(cases); i++) {
+		AUTO(sb_release) struct sb rows = SB_INIT;
+		AUTO(err_freep) struct err *err = NULL;
+
+		assert_int_equal(
+			fs_write_atomic(event, cases[i].text, strlen(cases[i].text), 0600, &err),
+			0);
+		assert_int_equal(ops->rows(journal, "r", 1, join_body, &rows, &err), -1);
+		assert_non_null(strstr(err->message, "event 2 of run r"));
+		assert_non_null(strstr(err->message, cases[i].why));
+		assert_non_null(err->hint);
+	}
+	ops->close(journal);
+}
+
+static void an_event_that_is_too_large_is_refused_before_it_is_written(void **state)
+{
+	AUTO(auto_free) char *body = mem_zero(EVENT_BYTES_MAX + 2, 1);
 	AUTO(err_freep) struct err *err = NULL;
 	void *journal = open_plain();
 
 	(void)state;
 	append_many(journal, 3);
-	assert_int_equal(fs_write_atomic(event, "{}", 2, 0600, &err), 0);
-	assert_int_equal(ops->rows(journal, "r", 1, join_body, &rows, &err), -1);
-	assert_non_null(strstr(err->message, "event 2 of run r"));
-	assert_non_null(err->hint);
+	memset(body, 'x', EVENT_BYTES_MAX + 1);
+	assert_int_equal(ops->append(journal, "r", 4, body, &err), -1);
+	assert_string_equal(err->message, "an event of run r is too large");
+	err_freep(&err);
+	assert_int_equal(ops->restart(journal, "r", 2, NULL, body, false, &err), -1);
+	assert_string_equal(err->message, "an event of run r is too large");
 	ops->close(journal);
 }
 
-static int join_run(void *arg, const char *run, struct err **err)
+/* ---- what lies in the place of an event ---- */
+
+static char *place_of(const char *key)
 {
-	return (int)join_body(arg, 0, run, strlen(run), err);
+	AUTO(auto_free) char *below = mem_format("runs/r/%s", key);
+
+	return fs_join(dir, below);
+}
+
+static void make(const char *key, bool is_folder)
+{
+	AUTO(auto_free) char *path = place_of(key);
+	AUTO(auto_free) char *folder = is_folder ? mem_copy(path) : fs_dirname(path);
+	AUTO(err_freep) struct err *err = NULL;
+
+	assert_int_equal(fs_mkdirs(folder, &err), 0);
+	if (!is_folder)
+		assert_int_equal(fs_write_atomic(path, "x", 1, 0600, &err), 0);
+}
+
+static bool is_there(const char *key)
+{
+	AUTO(auto_free) char *path = place_of(key);
+
+	return fs_exists(path);
+}
+
+#define PLACE_OF_3    "events/000000000003.json"
+#define OBSTACLE_OF_3 "damaged/000000000003-obstacle"
+
+static void a_folder_in_the_place_of_the_next_event_is_damage(void **state)
+{
+	AUTO(err_freep) struct err *err = NULL;
+	void *journal = open_plain();
+
+	(void)state;
+	append_many(journal, 2);
+	make(PLACE_OF_3 "/x", false);
+	assert_int_equal(ops->append(journal, "r", 3, "{}", &err), -1);
+	assert_true(err->damage);
+	assert_int_equal(err->code, EXIT_REFUSED);
+	assert_non_null(strstr(err->message, "event 3 of run r"));
+	assert_non_null(strstr(err->message, PLACE_OF_3 "' is a folder"));
+	assert_non_null(strstr(err->hint, "--salvage"));
+	ops->close(journal);
+}
+
+static void put_aside_fails(void *journal, const char *words)
+{
+	AUTO(err_freep) struct err *err = NULL;
+	int64_t count = 0;
+
+	assert_int_equal(ops->put_aside(journal, "r", 2, &count, &err), -1);
+	if (!strstr(err->message, words))
+		fail_msg("%s", err->message);
+}
+
+/* And stays where it is. */
+static void what_cannot_be_moved_aside_is_named(void **state)
+{
+	AUTO(auto_free) char *damaged = place_of("damaged");
+	AUTO(auto_free) char *words = mem_format("cannot make the folder '%s'", damaged);
+	AUTO(auto_free) char *there = place_of(OBSTACLE_OF_3);
+	AUTO(err_freep) struct err *err = NULL;
+	void *journal = open_plain();
+	int64_t count = 0;
+
+	(void)state;
+	append_many(journal, 2);
+	make(PLACE_OF_3 "/x", false);
+	make("damaged", false);
+	put_aside_fails(journal, words);
+	assert_true(is_there(PLACE_OF_3 "/x"));
+	assert_int_equal(fs_remove_tree(damaged, &err), 0);
+	make(OBSTACLE_OF_3 "/before", false);
+	put_aside_fails(journal, "cannot move '");
+	assert_true(is_there(PLACE_OF_3 "/x"));
+	assert_int_equal(fs_remove_tree(there, &err), 0);
+	assert_int_equal(ops->put_aside(journal, "r", 2, &count, &err), 0);
+	assert_int_equal(count, 2); /* the empty object in its place, too */
+	assert_true(is_there(OBSTACLE_OF_3 "/x"));
+	ops->close(journal);
+}
+
+/* With a free place behind its good events the run would seem whole, and its job would be
+ * forgotten. */
+static void what_has_no_mark_in_its_place_is_moved_back(void **state)
+{
+	AUTO(err_freep) struct err *err = NULL;
+	struct faulty_store *store = faulty_new(dir);
+	void *journal = journal_objects_on(&store->base);
+	int64_t count = 0;
+
+	(void)state;
+	append_many(journal, 2);
+	make(PLACE_OF_3 "/x", false);
+	store->base.directory = dir;
+	store->faults[0] = FAULT_REQUEST_LOST;
+	store->next = 0;
+	put_aside_fails(journal, "the network is gone");
+	assert_true(is_there(PLACE_OF_3 "/x"));
+	assert_int_equal(ops->put_aside(journal, "r", 2, &count, &err), 0);
+	assert_true(is_there(OBSTACLE_OF_3 "/x"));
+	assert_false(is_there(PLACE_OF_3 "/x"));
+	ops->close(journal);
+}
+
+static void an_event_that_is_never_seen_and_always_in_the_way_is_an_error(void **state)
+{
+	AUTO(err_freep) struct err *err = NULL;
+	struct faulty_store *store = faulty_new(dir);
+	void *journal = journal_objects_on(&store->base);
+
+	(void)state;
+	for (int i = 0; i < 3; i++)
+		store->faults[i] = FAULT_REFUSED;
+	assert_int_equal(ops->append(journal, "r", 1, "{}", &err), -1);
+	assert_non_null(strstr(err->message, "events/000000000001.json' appears and disappears"));
+	assert_int_equal(store->writes, 3);
+	ops->close(journal);
+}
+
+static void a_place_that_cannot_be_opened_is_no_empty_journal(void **state)
+{
+	(void)state;
+	for (int mode = JOURNAL_READ; mode <= JOURNAL_SALVAGE; mode++) {
+		AUTO(err_freep) struct err *err = NULL;
+		void *journal = NULL;
+
+		assert_int_equal(ops->open("s3://b", (enum journal_mode)mode, &journal, &err), -1);
+		assert_string_equal(err->message, "'s3://b' names no bucket");
+	}
 }
 
 static void foreign_folders_are_no_runs(void **state)
@@ -278,6 +439,12 @@ int main(void)
 		TEST(an_append_whose_outcome_stays_unknown_is_an_error),
 		TEST(chunks_spare_reading_and_nothing_rests_on_them),
 		TEST(a_damaged_event_is_named_with_a_cure),
+		TEST(an_event_that_is_too_large_is_refused_before_it_is_written),
+		TEST(a_folder_in_the_place_of_the_next_event_is_damage),
+		TEST(what_cannot_be_moved_aside_is_named),
+		TEST(what_has_no_mark_in_its_place_is_moved_back),
+		TEST(an_event_that_is_never_seen_and_always_in_the_way_is_an_error),
+		TEST(a_place_that_cannot_be_opened_is_no_empty_journal),
 		TEST(foreign_folders_are_no_runs),
 		TEST(network_file_systems_are_told_by_their_type),
 	};

@@ -67,6 +67,12 @@ static void a_name_that_names_no_place_is_misuse(void **state)
 	assert_never("sqlite:", EXIT_USAGE, "no such kind of state");
 }
 
+static void a_bucket_that_has_no_name_is_named(void **state)
+{
+	(void)state;
+	assert_never("s3://b/state", EXIT_REFUSED, "'s3://b/state' names no bucket");
+}
+
 static void without_a_home_a_name_is_asked_for(void **state)
 {
 	static const char *const names[] = { "STOKER_STATE", "XDG_STATE_HOME", "HOME" };
@@ -240,6 +246,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		OF(a_name_that_names_no_place_is_misuse),
+		OF(a_bucket_that_has_no_name_is_named),
 		OF(without_a_home_a_name_is_asked_for),
 		OF(a_journal_of_another_kind_is_not_opened),
 		OF(a_file_in_the_place_of_the_folder_is_named),

@@ -79,7 +79,11 @@ static void after_a_removal_nothing_is_left_and_it_can_be_had_again(void **state
 	{
 		AUTO(lease_freep) struct lease *next = take(&slow);
 
-		/* The late end of the first takes nothing from the second. */
+		/* The late end of the first takes nothing from the second, nor does another
+		 * removal. */
+		err_freep(&err);
+		assert_int_equal(lease_remove(lease, &err), -1);
+		assert_int_equal(err->code, EXIT_BUSY);
 		lease_freep(&lease);
 		assert_busy(&slow, "is driven by");
 		err_freep(&err);

@@ -1,6 +1,6 @@
 /* Plans of specs: places in the one form that stoker uses, files that graphs depend on, processes
  * of a launcher, the policy of a run; the user's own rows of the failure table; the agent's
- * program. */
+ * program; the view of the cache. */
 #include "jobs/run/plan/plan.h"
 
 #include <setjmp.h>
@@ -241,6 +241,63 @@ static void the_agent_is_known_by_the_digest_of_its_program(void **state)
 	unsetenv("STOKER_AGENT");
 }
 
+static void names_the_agent(int result, struct err **err)
+{
+	assert_int_equal(result, -1);
+	assert_int_equal((*err)->code, EXIT_REFUSED);
+	assert_non_null(strstr((*err)->message, "cannot find the node agent near '"));
+	assert_non_null(strstr((*err)->hint, "name the agent's folder in STOKER_AGENT"));
+	err_freep(err);
+}
+
+/* Beside this test there is none. */
+static void without_an_agent_nothing_is_published(void **state)
+{
+	AUTO(store_freep) struct store *workspace = NULL;
+	AUTO(err_freep) struct err *err = NULL;
+	char digest[SHA256_HEX], *prefix = NULL, *archive = NULL;
+
+	(void)state;
+	unsetenv("STOKER_AGENT");
+	assert_int_equal(store_open(dir, &workspace, &err), 0);
+	names_the_agent(agent_digest(digest, &err), &err);
+	names_the_agent(agent_publish(workspace, &prefix, &err), &err);
+	names_the_agent(agent_publish_archive(workspace, "agents/0/", &archive, &err), &err);
+	assert_null(prefix);
+	assert_null(archive);
+}
+
+/* ---- the view of the cache ---- */
+
+static void a_cache_is_not_viewed_where_there_is_none(void **state)
+{
+	json_auto_t *trains = quoted_json("{'engine':'local'}");
+	AUTO(cache_view_clear) struct cache_view view = { .verdict = CACHE_COLD };
+	AUTO(err_freep) struct err *err = NULL;
+
+	(void)state;
+	assert_int_equal(cache_view_make(trains, &view, &err), 0);
+	assert_int_equal(view.verdict, CACHE_NONE);
+	assert_string_equal(view.reason, "nothing is compiled ahead");
+}
+
+/* A plan is shown all the same, if only a service keeps the cache from it. */
+static void a_cache_that_cannot_be_opened_is_not_called_cold(void **state)
+{
+	json_auto_t *plan = quoted_json("{'compile':{'graph_key':'0','cache':'s3://b'}}");
+	AUTO(cache_view_clear) struct cache_view view = { .verdict = CACHE_NONE };
+	AUTO(err_freep) struct err *err = NULL;
+
+	(void)state;
+	assert_int_equal(cache_view_make(plan, &view, &err), -1);
+	assert_string_equal(err->message, "'s3://b' names no bucket");
+	assert_int_equal(view.verdict, CACHE_NONE);
+	err_freep(&err);
+	assert_int_equal(cache_view_try(plan, &view, &err), 0);
+	assert_int_equal(view.verdict, CACHE_UNKNOWN);
+	assert_string_equal(view.reason, "not known: 's3://b' names no bucket");
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -253,6 +310,9 @@ int main(void)
 		TEST(the_policy_is_that_of_the_plan),
 		TEST(own_rows_find_what_they_name),
 		TEST(the_agent_is_known_by_the_digest_of_its_program),
+		TEST(without_an_agent_nothing_is_published),
+		TEST(a_cache_is_not_viewed_where_there_is_none),
+		TEST(a_cache_that_cannot_be_opened_is_not_called_cold),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,6 +2,7 @@
  * secrets; and what it says where the answer is none. The services are a peer on loopback. */
 #include "jobs/run/plan/aws_account.h"
 #include "jobs/run/plan/plan.h"
+#include "jobs/run/plan/preflight.h"
 #include "jobs/run/plan/secret.h"
 #include "tests/unit/aws/peer.h"
 #include "tests/unit/aws/world.h"
@@ -282,6 +283,67 @@ static void an_account_that_cannot_be_asked_for_counts_where_the_spec_names_it(v
 	assert_error(err, EXIT_REFUSED, "region");
 }
 
+/* ---- places ---- */
+
+#define EMPTY_LIST                                                                                 \
+	"<ListBucketResult><Name>b</Name><KeyCount>0</KeyCount><IsTruncated>false</IsTruncated>"   \
+	"</ListBucketResult>"
+#define OLD_PROBE                                                                                  \
+	"<ListBucketResult><Name>b</Name><IsTruncated>false</IsTruncated><Contents><Key>w/"        \
+	"stoker-probe-old</Key><LastModified>2020-01-01T00:00:00.000Z</LastModified><ETag>"        \
+	"&quot;0&quot;</ETag><Size>0</Size></Contents></ListBucketResult>"
+#define NO_KEY "<Error><Code>NoSuchKey</Code><Message>none</Message></Error>"
+#define NO_WAY "<Error><Code>AccessDenied</Code><Message>not you</Message></Error>"
+
+static void a_place_is_refused(const char *url, const char *words, const char *right)
+{
+	json_auto_t *plan = json_pack("{s:s}", "workspace", url);
+	AUTO(preflight_release) struct preflight probe = { .count = 0 };
+	AUTO(err_freep) struct err *err = NULL;
+
+	assert_int_equal(preflight_places(&probe, plan, NULL, &err), -1);
+	assert_error(err, EXIT_REFUSED, words);
+	if (right)
+		assert_contains(err->message, right);
+	assert_int_equal(probe.count, 0);
+}
+
+static void a_place_that_cannot_be_opened_is_named_before_a_run_begins(void **state)
+{
+	(void)state;
+	a_place_is_refused("s3://b", "'s3://b' names no bucket", NULL);
+}
+
+/* Whoever reads later would find nothing. */
+static void a_place_that_does_not_keep_what_is_written_is_refused(void **state)
+{
+	AUTO(peer_freep)
+	struct peer *peer = PEER({ .body = EMPTY_LIST }, { .headers = "ETag: \"0\"\r\n" },
+				 { .status = 404, .body = NO_KEY });
+
+	(void)state;
+	use(peer);
+	a_place_is_refused("s3://bucket/w", "the written object is missing",
+			   "cannot read from the workspace 's3://bucket/w', which takes "
+			   "s3:GetObject");
+}
+
+/* What killed probes have left is removed with the right that is tried. */
+static void a_place_where_nothing_may_be_deleted_is_refused(void **state)
+{
+	AUTO(peer_freep)
+	struct peer *peer = PEER({ .body = OLD_PROBE }, { .headers = "ETag: \"0\"\r\n" },
+				 { .headers = "ETag: \"0\"\r\n" },
+				 { .status = 403, .body = NO_WAY }, { .status = 204 });
+
+	(void)state;
+	use(peer);
+	a_place_is_refused("s3://bucket/w", "not you",
+			   "cannot delete from the workspace 's3://bucket/w', which takes "
+			   "s3:DeleteObject");
+	assert_contains(peer->requests[3].text, "stoker-probe-old");
+}
+
 /* ---- secrets ---- */
 
 static void a_secret_that_aws_does_not_give_is_named_with_its_source(void **state)
@@ -318,6 +380,9 @@ int main(void)
 		test_in_world(a_run_keeps_the_region_and_account_that_it_began_in),
 		test_in_world(an_option_does_not_move_a_run_to_another_region),
 		test_in_world(an_account_that_cannot_be_asked_for_counts_where_the_spec_names_it),
+		test_in_world(a_place_that_cannot_be_opened_is_named_before_a_run_begins),
+		test_in_world(a_place_that_does_not_keep_what_is_written_is_refused),
+		test_in_world(a_place_where_nothing_may_be_deleted_is_refused),
 		test_in_world(a_secret_that_aws_does_not_give_is_named_with_its_source),
 	};
 

@@ -3,6 +3,8 @@
 #include "jobs/run/driver.h"
 
 #include "../quoted.h"
+#include "aws/credentials/settings.h"
+#include "jobs/run/beside.h"
 #include "jobs/run/request.h"
 #include "tests/unit/run/journal_fixture.h"
 
@@ -59,6 +61,61 @@ static void a_stop_of_a_run_that_is_not_there_is_refused(void **state)
 	assert_string_equal(err->message, "no run 'r1'");
 }
 
+static void a_stop_beside_a_journal_without_the_run_is_refused(void **state)
+{
+	AUTO(err_freep) struct err *err = NULL;
+	struct stop_beside stop;
+
+	(void)state;
+	assert_int_equal(beside_stop(journal, "r1", "enough", NULL, NULL, &stop, &err), -1);
+	assert_int_equal(err->code, EXIT_USAGE);
+	assert_string_equal(err->message, "no run 'r1'");
+}
+
+static void a_stop_of_a_run_that_has_ended_comes_too_late(void **state)
+{
+	struct event ev = { .kind = EV_RUN_ENDED, .seq = 2, .at = { INT64_C(1795000000001) } };
+	AUTO(err_freep) struct err *err = NULL;
+	enum request_result result = REQUEST_APPENDED;
+
+	(void)state;
+	create("r1", "{'engine':'local','workspace':'/w'}");
+	EVENT_SET(&ev, state, OUTCOME_SUCCEEDED);
+	EVENT_SET(&ev, exit_code, 0);
+	assert_int_equal(journal_append(journal, "r1", &ev, &err), 1);
+	assert_int_equal(request_stop(journal, "r1", "enough", &result, &err), 0);
+	assert_int_equal(result, REQUEST_TOO_LATE);
+	ev = (struct event){ .kind = EV_CHORE_FAILED, .seq = 3, .at = { INT64_C(1795000000002) } };
+	EVENT_SET(&ev, phase, PHASE_TRAIN);
+	EVENT_SET(&ev, attempt, 1);
+	EVENT_SET_STR(&ev, reason, "x");
+	assert_int_equal(journal_append(journal, "r1", &ev, &err), 1);
+	assert_int_equal(request_stop(journal, "r1", "enough", &result, &err), 0);
+	assert_int_equal(result, REQUEST_TOO_LATE);
+}
+
+/* It would be appended to what is not known. */
+static void a_stop_of_a_damaged_run_is_an_error(void **state)
+{
+	AUTO(journal_freep) struct journal *other = NULL;
+	AUTO(auto_free) char *url = mem_format("dir:%s/objects", dir);
+	AUTO(auto_free) char *event = mem_format("%s/objects/runs/r1/events/%012d.json", dir, 1);
+	AUTO(err_freep) struct err *err = NULL;
+	struct event ev = { .kind = EV_DRIVER_LEFT, .seq = 1, .at = { INT64_C(1795000000000) } };
+	enum request_result result;
+
+	(void)state;
+	EVENT_SET(&ev, epoch, 1);
+	assert_int_equal(journal_open(url, JOURNAL_WRITE, &other, &err), 0);
+	assert_int_equal(journal_append(other, "r1", &ev, &err), 1);
+	journal_freep(&other);
+	assert_int_equal(fs_write_atomic(event, "{", 1, 0600, &err), 0);
+	assert_int_equal(journal_open(url, JOURNAL_WRITE, &other, &err), 0);
+	assert_int_equal(request_stop(other, "r1", "enough", &result, &err), -1);
+	assert_true(err->damage);
+	assert_non_null(strstr(err->message, "event 1 of run r1"));
+}
+
 /* A clock that is behind that of the machine which wrote the newest event dates no event before
  * it. */
 static void a_stop_is_dated_no_earlier_than_the_newest_event(void **state)
@@ -96,6 +153,19 @@ static void a_cache_that_cannot_be_opened_is_named(void **state)
 	is_refused("r1", NULL, EXIT_REFUSED, "'s3://b' names no bucket", NULL);
 }
 
+/* There it would not find the jobs that it has. */
+static void a_run_is_not_driven_in_another_region(void **state)
+{
+	(void)state;
+	create("r1", "{'engine':'local','workspace':'/w','aws':{'region':'eu-west-1'}}");
+	aws_settings_option(NULL, "us-east-1");
+	is_refused("r1", NULL, EXIT_REFUSED,
+		   "the jobs of this run are in region eu-west-1, not in us-east-1 as --region "
+		   "says",
+		   "omit --region; a run stays in its region");
+	aws_settings_option(NULL, NULL);
+}
+
 static void another_plan_is_refused(void **state)
 {
 	json_auto_t *json = quoted_json("{'engine':'local'}");
@@ -127,9 +197,13 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(a_run_that_is_not_there_is_named),
 		TEST(a_stop_of_a_run_that_is_not_there_is_refused),
+		TEST(a_stop_beside_a_journal_without_the_run_is_refused),
+		TEST(a_stop_of_a_run_that_has_ended_comes_too_late),
+		TEST(a_stop_of_a_damaged_run_is_an_error),
 		TEST(a_stop_is_dated_no_earlier_than_the_newest_event),
 		TEST(what_a_newer_version_has_begun_is_refused_by_name),
 		TEST(a_cache_that_cannot_be_opened_is_named),
+		TEST(a_run_is_not_driven_in_another_region),
 		TEST(another_plan_is_refused),
 		TEST(a_run_that_does_not_begin_with_a_plan_is_damaged),
 	};

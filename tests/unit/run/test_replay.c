@@ -2,6 +2,8 @@
  * the same result. See jobs/run/journal/replay.c. */
 #include "jobs/run/driver_internal.h"
 
+#include <sqlite3.h>
+
 #include "tests/unit/run/journal_fixture.h"
 
 #define EVENTS 1100 /* more than are read without a snapshot */
@@ -148,6 +150,32 @@ static void a_snapshot_that_is_not_whole_or_of_another_program_is_not_used(void 
 	}
 }
 
+/* The plan is in that event alone: a snapshot does not stand for it. */
+static void event_1_that_is_damaged_is_not_replaced_by_a_snapshot(void **state)
+{
+	AUTO(auto_free) char *path = fs_join(dir, JOURNAL_SQLITE_FILE);
+	AUTO(err_freep) struct err *err = NULL;
+	struct driver driver;
+	sqlite3 *db = NULL;
+
+	(void)state;
+	for (int64_t seq = 1; seq <= EVENTS; seq++)
+		append_kind(seq);
+	replay(&driver);
+	drop(&driver);
+	assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+	assert_int_equal(
+		sqlite3_exec(db, "UPDATE event SET body='{' WHERE seq=1", NULL, NULL, NULL),
+		SQLITE_OK);
+	sqlite3_close(db);
+	driver = (struct driver){ .run = "r", .journal = journal };
+	assert_int_equal(replay_all(&driver, &err), -1);
+	assert_true(err->damage);
+	assert_non_null(strstr(err->message, "event 1 of run r"));
+	assert_null(driver.plan);
+	assert_int_equal(driver.seq, 0);
+}
+
 static void a_snapshot_of_an_earlier_run_of_that_name_is_not_used(void **state)
 {
 	AUTO(sb_release) struct sb kept = SB_INIT;
@@ -225,6 +253,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(a_snapshot_stands_for_the_events_before_it),
 		TEST(a_snapshot_that_is_not_whole_or_of_another_program_is_not_used),
+		TEST(event_1_that_is_damaged_is_not_replaced_by_a_snapshot),
 		TEST(a_snapshot_of_an_earlier_run_of_that_name_is_not_used),
 		TEST(a_live_driver_tells_its_own_takeover_from_that_of_another),
 	};

@@ -69,18 +69,22 @@ static void one_that_is_not_there_is_named_with_its_source(void **state)
 		  "correct secrets.KEY, or write the secret there" },
 		{ "file:pipe", "pipe': not a regular file",
 		  "correct secrets.KEY, or write the secret there" },
+		{ "file:loop", "loop': Too many levels of symbolic links",
+		  "correct secrets.KEY, or write the secret there" },
 		{ "file:nul", "secret 'KEY'", "the secret must be text" },
 		{ "file:long", "secret 'KEY'", "check that the file is the right one" },
 		{ "moon:x", "secret 'KEY': unknown source", NULL },
 	};
 	AUTO(auto_free) char *folder = fs_join(dir, "folder");
 	AUTO(auto_free) char *pipe = fs_join(dir, "pipe");
+	AUTO(auto_free) char *loop = fs_join(dir, "loop");
 	AUTO(auto_free) char *much = mem_zero(1, ((size_t)64 << 10) + 2);
 
 	(void)state;
 	unsetenv("STOKER_TEST_NONE");
 	assert_int_equal(mkdir(folder, 0700), 0);
 	assert_int_equal(mkfifo(pipe, 0600), 0);
+	assert_int_equal(symlink(loop, loop), 0);
 	put_bytes(dir, "nul", "s3\0cret", 7);
 	memset(much, 'x', ((size_t)64 << 10) + 1);
 	put_text(dir, "long", much);

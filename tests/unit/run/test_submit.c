@@ -73,6 +73,7 @@ static char dir[64];
 static struct event recorded;
 static enum exit_code answer;
 static bool passes; /* the refusal may pass by itself */
+static int outcome; /* if it is not refused; with words where that is not 0 */
 static struct driver_options options = { .on_event = note, .arg = &recorded };
 static struct driver driver;
 
@@ -81,8 +82,10 @@ static int refuse(struct engine *engine, const struct engine_job *job, struct er
 	(void)engine;
 	assert_string_equal(job->name, "stk-r1-train-1");
 	assert_non_null(job->order);
+	if (answer == EXIT_DONE && outcome != 0)
+		(void)!err_set(err, EXIT_UNREACHABLE, "the answer was cut short");
 	if (answer == EXIT_DONE)
-		return 0;
+		return outcome;
 	err_set(err, answer, "no such queue");
 	err_hint(err, "name another queue");
 	(*err)->os_errno = passes ? EAGAIN : 0;
@@ -109,6 +112,7 @@ static int begin(void **state)
 	assert_non_null(mkdtemp(dir));
 	recorded = (struct event){ 0 };
 	passes = false;
+	outcome = 0;
 	driver = (struct driver){ .run = "r1", .options = &options, .engine = &engine };
 	driver.plan = quoted_json(PLAN);
 	assert_int_equal(journal_open(dir, JOURNAL_WRITE, &driver.journal, &err), 0);
@@ -182,6 +186,38 @@ static void a_definite_refusal_ends_the_attempt(void **state)
 	assert_string_equal(err->message, "no such queue");
 	driver.away_times = 3;
 	ends_with(EXIT_REFUSED, CLASS_QUOTA_PERMISSION);
+}
+
+/* Nothing is known of the attempt then, so nothing is journalled of it. */
+static void a_service_that_does_not_answer_ends_no_attempt(void **state)
+{
+	AUTO(err_freep) struct err *err = NULL;
+	int64_t wait_ms = 0;
+
+	(void)state;
+	answer = EXIT_UNREACHABLE;
+	recorded.kind = EV_DRIVER_LEFT;
+	driver.away_times = 100;
+	assert_int_equal(submit(&wait_ms, &err), -1);
+	assert_int_equal(err->code, EXIT_UNREACHABLE);
+	assert_int_equal(recorded.kind, EV_DRIVER_LEFT);
+	assert_false(driver.submitted);
+}
+
+static void a_submission_of_unknown_outcome_is_journalled_as_that(void **state)
+{
+	AUTO(err_freep) struct err *err = NULL;
+	int64_t wait_ms = 0;
+
+	(void)state;
+	answer = EXIT_DONE;
+	outcome = 1;
+	assert_int_equal(submit(&wait_ms, &err), 0);
+	assert_int_equal(recorded.kind, EV_ATTEMPT_UNCERTAIN);
+	assert_true(driver.submitted);
+	assert_true(driver.submit_unsure);
+	assert_string_equal(driver.submit_words, "the answer was cut short");
+	free(driver.submit_words);
 }
 
 static void without_a_lease_nothing_is_submitted(void **state)
@@ -272,6 +308,14 @@ static int finds_nothing(struct engine *engine, const char *name, const char *pr
 	return 0;
 }
 
+static int finds_it(struct engine *engine, const char *name, const char *prefix, struct err **err)
+{
+	(void)engine, (void)err;
+	assert_string_equal(name, "stk-r1-train-1");
+	assert_string_equal(prefix, "runs/r1/train-1/");
+	return 1;
+}
+
 /* Looks for the job with an engine that has this function. */
 static int look_for_job(int (*find)(struct engine *, const char *, const char *, struct err **),
 			struct err **err)
@@ -295,12 +339,6 @@ static void a_job_that_is_not_found_for_want_of_an_answer_is_not_missing(void **
 	assert_int_equal(look_for_job(cannot_say, &err), -1);
 	assert_string_equal(err->message, "no answer");
 	assert_int_equal(recorded.kind, EV_DRIVER_LEFT);
-}
-
-static int finds_it(struct engine *engine, const char *name, const char *prefix, struct err **err)
-{
-	(void)engine, (void)name, (void)prefix, (void)err;
-	return 1;
 }
 
 /* From then on limits.unreachable counts anew. */
@@ -330,6 +368,22 @@ static void an_engine_that_takes_a_job_has_spoken_of_it(void **state)
 	answer = EXIT_DONE;
 	assert_int_equal(submit(&wait_ms, &err), 0);
 	assert_true(driver.job_seen_at.ms > 0);
+}
+
+static void a_job_that_is_found_counts_as_submitted(void **state)
+{
+	AUTO(err_freep) struct err *err = NULL;
+
+	(void)state;
+	driver.submit_unsure = true;
+	assert_int_equal(look_for_job(finds_it, &err), 0);
+	assert_int_equal(recorded.kind, EV_ATTEMPT_SUBMITTED);
+	assert_int_equal(recorded.attempt, 1);
+	assert_true(driver.submitted);
+	driver.submit_unsure = false;
+	assert_int_equal(look_for_job(finds_nothing, &err), 0);
+	assert_int_equal(recorded.kind, EV_ATTEMPT_MISSING);
+	assert_false(driver.submitted);
 }
 
 /* A service that takes no jobs is one that does not answer: the next try has to wait. Who takes the
@@ -372,16 +426,24 @@ static void an_agent_gets_its_secrets_and_little_else(void **state)
 	json_auto_t *far = quoted_json("{'engine':'batch','spec':{'batch':{'agent':'/a'}},"
 				       "'secrets':{'TOKEN':'env:OURS'}}");
 	json_auto_t *wrong = quoted_json("{'engine':'local','secrets':{'TOKEN':'env:NOBODYS'}}");
+	json_auto_t *in_bucket = quoted_json("{'engine':'local','workspace':'s3://bucket/w'}");
+	AUTO(secret_strv_freep) char **lent = NULL;
 
 	(void)state;
 	setenv("OURS", "s3cr3t", 1);
 	setenv("STRAY", "x", 1);
+	setenv("AWS_ACCESS_KEY_ID", "AKID", 1);
 	assert_int_equal(submit_job_env(plan, &env, &err), 0);
 	assert_string_equal(value_in(env, "TOKEN"), "s3cr3t");
 	/* The agent's own profile may be another than the command's. */
 	assert_string_equal(value_in(env, ORDER_SECRET "AWS_PROFILE"), "s3cr3t");
 	assert_null(value_in(env, "AWS_PROFILE"));
 	assert_null(value_in(env, "STRAY"));
+	assert_string_equal(value_in(env, "PATH"), getenv("PATH"));
+	assert_null(value_in(env, "AWS_ACCESS_KEY_ID")); /* nothing of it is on AWS */
+	assert_int_equal(submit_job_env(in_bucket, &lent, &err), 0);
+	assert_string_equal(value_in(lent, "AWS_ACCESS_KEY_ID"), "AKID");
+	assert_string_equal(value_in(lent, "PATH"), getenv("PATH"));
 	assert_null(value_in(env, "OURS"));
 	/* In a container the job's role gives access. */
 	assert_int_equal(submit_job_env(far, &none, &err), 0);
@@ -400,6 +462,10 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			a_service_that_is_asked_too_fast_is_asked_again_ever_later, begin, end),
 		cmocka_unit_test_setup_teardown(a_definite_refusal_ends_the_attempt, begin, end),
+		cmocka_unit_test_setup_teardown(a_service_that_does_not_answer_ends_no_attempt,
+						begin, end),
+		cmocka_unit_test_setup_teardown(
+			a_submission_of_unknown_outcome_is_journalled_as_that, begin, end),
 		cmocka_unit_test_setup_teardown(without_a_lease_nothing_is_submitted, begin, end),
 		cmocka_unit_test_setup_teardown(an_agent_that_is_not_installed_is_named, begin,
 						end),
@@ -412,6 +478,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(an_engine_that_lists_a_job_has_spoken_of_it, begin,
 						end),
 		cmocka_unit_test_setup_teardown(an_engine_that_takes_a_job_has_spoken_of_it, begin,
+						end),
+		cmocka_unit_test_setup_teardown(a_job_that_is_found_counts_as_submitted, begin,
 						end),
 		cmocka_unit_test_setup_teardown(
 			a_job_without_an_answer_that_is_missing_is_not_submitted_again_at_once,
