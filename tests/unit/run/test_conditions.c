@@ -27,6 +27,7 @@ enum lie {
 	ERROR_OF_WRITES,    /* none is allowed */
 	ERROR_OF_READS,     /* no read is allowed */
 	ERROR_NO_TAG,       /* a read with its tag is not answered */
+	ERROR_FIRST_READ,   /* is not answered, the others are */
 	ERROR_NO_ANSWER,
 };
 
@@ -37,7 +38,7 @@ struct server {
 	char text[16];
 	int version; /* 0: it is not there */
 	int asked;   /* to write it if absent */
-	int removed;
+	int removed, reads;
 };
 
 static struct server *server_of(struct store *store)
@@ -122,7 +123,7 @@ static int get(struct store *store, const char *key, size_t max, struct sb *ret,
 	(void)max;
 	if (s->lie == ERROR_OF_READS)
 		return refuse(s, err);
-	if (s->lie == ERROR_NO_TAG && ret_tag)
+	if ((s->lie == ERROR_NO_TAG && ret_tag) || (s->lie == ERROR_FIRST_READ && s->reads++ == 0))
 		return err_set(err, EXIT_UNREACHABLE, "a reply without an ETag");
 	if (s->version == 0)
 		return 0;
@@ -236,6 +237,17 @@ static void a_missing_right_is_named(void **state)
 	}
 }
 
+/* It looks like an object without an ETag. */
+static void one_look_without_an_answer_is_no_verdict(void **state)
+{
+	AUTO(err_freep) struct err *err = NULL;
+	struct server s;
+
+	(void)state;
+	assert_int_equal(try_server(&s, ERROR_FIRST_READ, &err), -1);
+	assert_int_equal(err->code, EXIT_UNREACHABLE);
+}
+
 static void without_an_answer_there_is_no_verdict(void **state)
 {
 	AUTO(err_freep) struct err *err = NULL;
@@ -253,6 +265,7 @@ int main(void)
 		cmocka_unit_test(a_server_that_keeps_them_is_trusted_and_left_as_it_was),
 		cmocka_unit_test(a_server_that_lies_is_named_with_condition_and_answer),
 		cmocka_unit_test(a_missing_right_is_named),
+		cmocka_unit_test(one_look_without_an_answer_is_no_verdict),
 		cmocka_unit_test(without_an_answer_there_is_no_verdict),
 	};
 
