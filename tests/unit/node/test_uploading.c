@@ -198,6 +198,33 @@ static void an_uploader_that_hangs_is_killed_when_its_time_is_over(void **state)
 	scene_close(&agent);
 }
 
+/* A signal to stop, which waits to be taken, leaves it so long from then on. Where there is no such
+ * bound, it is nobody's here. */
+static void a_signal_leaves_an_uploader_its_grace_where_there_is_one(void **state)
+{
+	for (int bound = 0; bound < 2; bound++) {
+		struct mono end = { clock_mono_now().ms + (bound ? 3600 * 1000 : 300) };
+		const struct mono before = end;
+		AUTO(err_freep) struct err *err = NULL;
+		sigset_t stops, others;
+		struct agent agent;
+
+		scene_open(&agent, *state, order_for(*state, "true"), "0", false);
+		must(uploader_start(&agent.uploader, &agent.config, &agent.claim, &err), &err);
+		assert_int_equal(kill(agent.uploader.helper.pid, SIGSTOP), 0);
+		sigemptyset(&stops);
+		sigaddset(&stops, SIGTERM);
+		assert_int_equal(sigprocmask(SIG_BLOCK, &stops, &others), 0);
+		raise(SIGTERM);
+		assert_int_equal(uploader_finish(&agent.uploader, &end, bound ? 0 : -1),
+				 UPLOADER_TOO_LATE);
+		assert_int_equal(end.ms < before.ms, bound);
+		assert_int_equal(loop_stop_take(), !bound);
+		assert_int_equal(sigprocmask(SIG_SETMASK, &others, NULL), 0);
+		scene_close(&agent);
+	}
+}
+
 /* ---- a refused report ---- */
 
 static void hear_refusal(struct agent *agent)
@@ -312,6 +339,7 @@ int main(void)
 		TEST(an_order_without_what_it_needs_is_passed_over),
 		TEST(what_no_uploader_has_taken_the_agent_does_itself),
 		TEST(an_uploader_that_hangs_is_killed_when_its_time_is_over),
+		TEST(a_signal_leaves_an_uploader_its_grace_where_there_is_one),
 		TEST(a_first_report_that_is_refused_is_the_agents_failure),
 		TEST(a_command_of_which_nobody_could_see_is_stopped),
 		TEST(a_later_report_that_is_refused_is_made_good_by_the_next_one),
