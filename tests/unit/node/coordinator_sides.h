@@ -3,12 +3,13 @@
 #ifndef STK_TESTS_UNIT_NODE_COORDINATOR_SIDES_H
 #define STK_TESTS_UNIT_NODE_COORDINATOR_SIDES_H
 
-#include "tests/unit/node/agent_run.h"
+#include "tests/unit/node/ticks.h"
 
 #include "jobs/checkpoint/shards.h"
 #include "jobs/node/checkpoints/checkpoint_coordinator.h"
 
-#define NODES 3
+#define NODES    3
+#define HEART_MS 10
 /* So long that no look is due by itself. */
 #define LATER_MS ((int64_t)3600 * 1000)
 
@@ -44,7 +45,7 @@ static UNUSED void note_trouble(void *arg, const struct err *why)
 	side->trouble = err_format(why);
 }
 
-/* Node `node` of three, with its own folder, whose heart beats each millisecond. */
+/* Node `node` of three, with its own folder, whose heart beats each ten milliseconds. */
 static UNUSED void side_open(struct side *side, const struct place *place, int node,
 			     int64_t look_ms)
 {
@@ -56,7 +57,7 @@ static UNUSED void side_open(struct side *side, const struct place *place, int n
 
 	*side = (struct side){ .held = 1, .marked = json_array(), .own = { .quiet = true } };
 	js_put(order, "nodes", json_integer(NODES));
-	js_put(order, "heartbeat_ms", json_integer(1));
+	js_put(order, "heartbeat_ms", json_integer(HEART_MS));
 	js_put(order, "look_ms", json_integer(look_ms));
 	load(&side->config, place, order, rank);
 	must(store_open(url, &side->store, &err), &err);
@@ -162,7 +163,7 @@ static UNUSED void go_until_told(const struct place *place, struct side *side, c
 		(void)go(side);
 		if (tells(place, side->config.node, list, name))
 			return;
-		pause_ms(1);
+		ticks_ms++;
 	}
 	fail_msg("node %d never tells '%s' of '%s'", side->config.node, list, name);
 }

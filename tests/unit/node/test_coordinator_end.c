@@ -37,21 +37,123 @@ static void without_a_checkpoint_node_0_waits_for_nobody(void **state)
 	close_all(sides);
 }
 
-static void who_is_silent_is_not_waited_for_without_end(void **state)
+/* Node 0 at the end of its command, with a checkpoint that the others have yet to answer for. */
+static void leave_waiting(struct side sides[NODES], struct place *place, int64_t look_ms)
 {
-	struct side sides[NODES];
-	int i;
-
-	open_all(sides, *state);
+	side_open(&sides[0], place, 0, look_ms);
+	side_open(&sides[1], place, 1, 1);
+	side_open(&sides[2], place, 2, 1);
 	save_and_send(&sides[0], "step-10");
 	assert_true(checkpoint_coordinator_finish(sides[0].coordinator, NULL, false));
 	(void)go(&sides[0]);
-	for (i = 0; i < LOOKS && checkpoint_coordinator_waiting(sides[0].coordinator); i++) {
-		(void)go(&sides[0]);
-		pause_ms(1);
+}
+
+static bool is_waiting(struct side *side)
+{
+	(void)go(side);
+	return checkpoint_coordinator_waiting(side->coordinator);
+}
+
+static void who_is_silent_for_thirty_beats_is_not_waited_for(void **state)
+{
+	struct side sides[NODES];
+
+	leave_waiting(sides, *state, 1);
+	for (int i = 0; i < 30; i++) {
+		assert_true(is_waiting(&sides[0]));
+		ticks_ms += HEART_MS;
 	}
-	assert_in_range(i, 1, LOOKS - 1);
+	assert_true(is_waiting(&sides[0]));
+	ticks_ms++;
+	assert_false(is_waiting(&sides[0]));
 	assert_has(only_unmarked(&sides[0]).why, "have not reported their parts");
+	close_all(sides);
+}
+
+static void who_says_anything_is_waited_for_anew(void **state)
+{
+	struct side sides[NODES];
+
+	leave_waiting(sides, *state, 1);
+	for (int i = 0; i < 60; i++) {
+		if (i == 20) {
+			sides[2].own.changes = 7;
+			sides[2].own.quiet = false;
+			(void)go(&sides[2]);
+		}
+		assert_int_equal(is_waiting(&sides[0]), i <= 20 + 30);
+		ticks_ms += HEART_MS;
+	}
+	close_all(sides);
+}
+
+/* Machines that sleep together wake one after the other. */
+static void time_in_which_node_0_itself_was_stopped_does_not_count(void **state)
+{
+	struct side sides[NODES];
+
+	leave_waiting(sides, *state, 1);
+	for (int i = 0; i < 20; i++) {
+		assert_true(is_waiting(&sides[0]));
+		ticks_ms += HEART_MS;
+	}
+	ticks_ms += LATER_MS;
+	for (int i = 0; i <= 30; i++) {
+		assert_true(is_waiting(&sides[0]));
+		ticks_ms += HEART_MS;
+	}
+	assert_false(is_waiting(&sides[0]));
+	close_all(sides);
+}
+
+/* Half of the silence is no such gap. */
+static void a_short_pause_of_node_0_counts(void **state)
+{
+	struct side sides[NODES];
+
+	leave_waiting(sides, *state, 1);
+	assert_true(is_waiting(&sides[0]));
+	ticks_ms += 15 * HEART_MS;
+	assert_true(is_waiting(&sides[0]));
+	ticks_ms += 15 * HEART_MS;
+	assert_true(is_waiting(&sides[0]));
+	ticks_ms++;
+	assert_false(is_waiting(&sides[0]));
+	close_all(sides);
+}
+
+static void looks_come_each_second_for_a_minute_and_then_as_usual(void **state)
+{
+	enum { LOOK_MS = 30000 };
+	static const int64_t pauses[] = { 500, 1000, 1000, 1000 };
+	struct side sides[NODES];
+
+	leave_waiting(sides, *state, LOOK_MS);
+	sides[0].config.heartbeat_ms = LATER_MS;
+	assert_int_equal(checkpoint_coordinator_pause(sides[0].coordinator), 250);
+	for (size_t i = 0; i < STK_LENGTH(pauses); i++) {
+		assert_true(is_waiting(&sides[0]));
+		assert_int_equal(checkpoint_coordinator_pause(sides[0].coordinator), pauses[i]);
+	}
+	ticks_ms += 59999;
+	assert_true(is_waiting(&sides[0]));
+	assert_int_equal(checkpoint_coordinator_pause(sides[0].coordinator), 1000);
+	ticks_ms++;
+	for (int64_t pause = 2000; pause < 2 * LOOK_MS; pause *= 2) {
+		assert_true(is_waiting(&sides[0]));
+		assert_int_equal(checkpoint_coordinator_pause(sides[0].coordinator),
+				 pause < LOOK_MS ? pause : LOOK_MS);
+	}
+	close_all(sides);
+}
+
+static void where_looks_are_cheap_they_come_as_often(void **state)
+{
+	struct side sides[NODES];
+
+	leave_waiting(sides, *state, 400);
+	assert_true(is_waiting(&sides[0]));
+	assert_int_equal(checkpoint_coordinator_pause(sides[0].coordinator), 400);
 	close_all(sides);
 }
 
@@ -113,6 +215,34 @@ static void who_was_cut_off_and_never_saves_is_not_missing(void **state)
 }
 
 /* It let this one pass: it had begun the next one. */
+/* A checkpoint of another series, or one that is not whole itself, says nothing. */
+static void another_checkpoint_may_say_nothing_of_who_was_cut_off(void **state)
+{
+	static const struct {
+		const char *other;
+		int node; /* who has it */
+	} rows[] = { { "other-20", 2 }, { "step-5", 2 }, { "step-20", 1 } };
+
+	for (size_t i = 0; i < STK_LENGTH(rows); i++) {
+		AUTO(auto_free) char *far = place_path(*state, "far");
+		AUTO(err_freep) struct err *err = NULL;
+		struct side sides[NODES];
+
+		open_all(sides, *state);
+		for (int node = 0; node < 2; node++)
+			save_and_send(&sides[node], "step-10");
+		save_and_send(&sides[rows[i].node], rows[i].other);
+		for (int node = 0; node < NODES; node++)
+			assert_true(checkpoint_coordinator_finish(sides[node].coordinator, NULL,
+								  node == 2));
+		(void)go(&sides[0]);
+		if (is_marked(*state, "step-10"))
+			fail_msg("%s", rows[i].other);
+		close_all(sides);
+		must(fs_remove_tree(far, &err), &err);
+	}
+}
+
 static void who_was_cut_off_in_a_later_one_had_no_part_in_this_one(void **state)
 {
 	struct side sides[NODES];
@@ -147,17 +277,23 @@ static void what_a_node_says_grows_while_node_0_waits_for_it(void **state)
 	close_all(sides);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, place_make, place_remove)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, ticks_make, place_remove)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(node_0_waits_for_the_last_word_of_who_lives),
 		TEST(without_a_checkpoint_node_0_waits_for_nobody),
-		TEST(who_is_silent_is_not_waited_for_without_end),
+		TEST(who_is_silent_for_thirty_beats_is_not_waited_for),
+		TEST(who_says_anything_is_waited_for_anew),
+		TEST(time_in_which_node_0_itself_was_stopped_does_not_count),
+		TEST(a_short_pause_of_node_0_counts),
+		TEST(looks_come_each_second_for_a_minute_and_then_as_usual),
+		TEST(where_looks_are_cheap_they_come_as_often),
 		TEST(who_has_ended_well_has_no_part_of_what_it_did_not_send),
 		TEST(who_was_cut_off_before_it_saved_anything_is_named),
 		TEST(who_was_cut_off_and_never_saves_is_not_missing),
+		TEST(another_checkpoint_may_say_nothing_of_who_was_cut_off),
 		TEST(who_was_cut_off_in_a_later_one_had_no_part_in_this_one),
 		TEST(what_a_node_says_grows_while_node_0_waits_for_it),
 	};

@@ -253,7 +253,7 @@ static void node_0_too_answers_what_others_saved(void **state)
 	go_until_told(*state, &sides[2], "none", "step-10");
 	for (int i = 0; i < LOOKS && !marked; i++) {
 		marked = go(&sides[0]);
-		pause_ms(1);
+		ticks_ms++;
 	}
 	assert_int_equal(marked, 1);
 	close_all(sides);
@@ -272,9 +272,9 @@ static void who_still_saves_or_has_something_there_does_not_say_none(void **stat
 	for (int node = 1; node < NODES; node++) {
 		json_auto_t *told = NULL;
 
-		for (int i = 0; i < 4 * SETTLED; i++) {
+		for (int i = 0; i < 4 * SETTLED * HEART_MS; i++) {
 			(void)go(&sides[node]);
-			pause_ms(1);
+			ticks_ms++;
 		}
 		told = told_by(*state, node);
 		assert_null(json_object_get(json_object_get(told, "none"), "step-10"));
@@ -282,6 +282,108 @@ static void who_still_saves_or_has_something_there_does_not_say_none(void **stat
 		assert_int_equal(js_int(told, "changes", -1), node == 1 ? 7 : 0);
 	}
 	close_all(sides);
+}
+
+/* A checkpoint takes so long to settle: before that the node may have one, too. */
+static void none_is_said_after_three_beats_of_quiet(void **state)
+{
+	struct side sides[NODES];
+
+	open_all(sides, *state);
+	save_and_send(&sides[0], "step-10");
+	(void)go(&sides[0]);
+	(void)go(&sides[1]);
+	ticks_ms += SETTLED * HEART_MS - 1;
+	(void)go(&sides[1]);
+	assert_false(tells(*state, 1, "none", "step-10"));
+	ticks_ms++;
+	(void)go(&sides[1]);
+	assert_true(tells(*state, 1, "none", "step-10"));
+	close_all(sides);
+}
+
+static void an_answer_that_is_waited_for_comes_before_the_next_look(void **state)
+{
+	const struct coordinator_own calm = { .quiet = true };
+
+	for (int slow = 0; slow < 2; slow++) {
+		AUTO(auto_free) char *far = place_path(*state, "far");
+		AUTO(err_freep) struct err *err = NULL;
+		struct side head, peer;
+
+		side_open(&head, *state, 0, 1);
+		side_open(&peer, *state, 1, slow ? LATER_MS : SETTLED * HEART_MS - 1);
+		save_and_send(&head, "step-10");
+		(void)go(&head);
+		(void)checkpoint_coordinator_round(peer.coordinator, &calm); /* it is asked */
+		ticks_ms += SETTLED * HEART_MS - 1;
+		(void)checkpoint_coordinator_round(peer.coordinator, &calm);
+		assert_false(tells(*state, 1, "none", "step-10"));
+		ticks_ms++;
+		(void)checkpoint_coordinator_round(peer.coordinator, &calm);
+		/* Where it looks more often than that, it looks as often. */
+		assert_int_equal(tells(*state, 1, "none", "step-10"), slow);
+		side_close(&head);
+		side_close(&peer);
+		must(fs_remove_tree(far, &err), &err);
+	}
+}
+
+static void of_many_names_the_last_ones_are_said_to_be_none(void **state)
+{
+	enum { MANY = 70, TOLD = 64 };
+	AUTO(auto_free) char *path = place_path(*state, "far/shards/node-0.json");
+	json_auto_t *head = NULL, *told = NULL;
+	json_t *asked = json_object();
+	AUTO(auto_free) char *text = NULL;
+	struct side zero, one;
+	size_t said = 0;
+
+	side_open(&zero, *state, 0, 1);
+	side_open(&one, *state, 1, 1);
+	(void)go(&zero);
+	head = told_by(*state, 0);
+	for (int i = 0; i < MANY; i++) {
+		AUTO(auto_free) char *name = mem_format("step-%d", i);
+
+		js_put(asked, name, json_true());
+	}
+	js_put(head, "asked", asked);
+	text = js_line(head);
+	write_file(path, text, 0600);
+	(void)go(&one);
+	ticks_ms += SETTLED * HEART_MS;
+	(void)go(&one);
+	told = told_by(*state, 1);
+	said = json_object_size(json_object_get(told, "none"));
+	assert_int_equal(said, TOLD);
+	assert_true(tells(*state, 1, "none", "step-69"));
+	side_close(&zero);
+	side_close(&one);
+}
+
+static void who_sends_tells_now_and_then_that_it_lives(void **state)
+{
+	enum { LOOK_MS = 1000 };
+	json_auto_t *first = NULL, *second = NULL, *third = NULL;
+	struct side side;
+
+	side_open(&side, *state, 1, LOOK_MS);
+	ticks_ms += LOOK_MS;
+	checkpoint_coordinator_moved(side.coordinator);
+	first = told_by(*state, 1);
+	assert_int_equal(js_int(first, "node", -1), 1);
+	assert_int_equal(js_int(first, "moved", -1), 0); /* it has sent nothing yet */
+	save_and_send(&side, "step-10");
+	ticks_ms += LOOK_MS - 1;
+	checkpoint_coordinator_moved(side.coordinator);
+	second = told_by(*state, 1);
+	assert_null(json_object_get(json_object_get(second, "parts"), "step-10"));
+	ticks_ms++;
+	checkpoint_coordinator_moved(side.coordinator);
+	third = told_by(*state, 1);
+	assert_non_null(json_object_get(json_object_get(third, "parts"), "step-10"));
+	side_close(&side);
 }
 
 /* ---- a part that changes ---- */
@@ -388,7 +490,7 @@ static void the_last_ones_removed_are_told(void **state)
 	side_close(&side);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, place_make, place_remove)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, ticks_make, place_remove)
 
 int main(void)
 {
@@ -406,6 +508,10 @@ int main(void)
 		TEST(who_is_quiet_says_that_it_has_none),
 		TEST(node_0_too_answers_what_others_saved),
 		TEST(who_still_saves_or_has_something_there_does_not_say_none),
+		TEST(none_is_said_after_three_beats_of_quiet),
+		TEST(an_answer_that_is_waited_for_comes_before_the_next_look),
+		TEST(of_many_names_the_last_ones_are_said_to_be_none),
+		TEST(who_sends_tells_now_and_then_that_it_lives),
 		TEST(a_mark_goes_when_a_part_changes_and_comes_anew),
 		TEST(a_part_that_is_not_whole_is_told_and_takes_the_mark_away),
 		TEST(what_is_removed_goes_on_all_nodes_and_nothing_else),
