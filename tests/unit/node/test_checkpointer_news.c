@@ -47,6 +47,30 @@ static void what_is_not_whole_is_not_told_to_be_done(void **state)
 	close_checkpointer(&bench);
 }
 
+/* More would tell nothing new, and a script may save each second. */
+static void what_is_not_whole_is_told_again_if_it_changes_but_twice_at_most(void **state)
+{
+	static const char *const contents[] = { "{", "{\"a\"", "{\"a\":" };
+	AUTO(auto_free) char *root = far_of(*state);
+	AUTO(auto_free) char *said = NULL;
+	struct bench bench;
+
+	open_checkpointer(&bench, *state, order_saving(*state, root, BEAT_MS));
+	for (int i = 0; i < 2; i++) {
+		save_file(&bench, "step-10/state.json", contents[i]);
+		json_decref(hear(&bench, "passed"));
+	}
+	save_file(&bench, "step-10/state.json", contents[2]);
+	json_decref(hear(&bench, "saving"));
+	/* One that comes later is whole: by then the third would have been told. */
+	save(&bench, 20);
+	hear_marked(&bench, 20);
+	tell(&bench, "\"last\"");
+	said = rest(&bench);
+	assert_string_equal(said, "partial kept ");
+	close_checkpointer(&bench);
+}
+
 static void only_the_newest_are_kept_and_their_sources(void **state)
 {
 	AUTO(auto_free) char *root = far_of(*state);
@@ -288,6 +312,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(what_is_saved_is_told_marked_and_told_to_be_done),
 		TEST(what_is_not_whole_is_not_told_to_be_done),
+		TEST(what_is_not_whole_is_told_again_if_it_changes_but_twice_at_most),
 		TEST(only_the_newest_are_kept_and_their_sources),
 		TEST(what_the_command_saves_in_the_root_itself_stays_where_it_is),
 		TEST(what_cannot_be_copied_is_passed_over_and_told),
