@@ -6,12 +6,23 @@
 
 static void a_command_that_succeeds_is_reported_from_start_to_end(void **state)
 {
+	AUTO(auto_free) char *src = place_path(*state, PREFIX "node-0/src");
+	AUTO(auto_free) char *saved = place_path(*state, PREFIX "node-0/checkpoints");
+	AUTO(auto_free) char *made = place_path(*state, PREFIX "node-0/output");
 	json_auto_t *body = NULL;
 	AUTO(auto_free) char *out = NULL;
 
 	assert_int_equal(run_script(*state, "echo hello; echo oops >&2"), 0);
 	body = report(*state);
 	assert_state(body, "ended", 0);
+	assert_string_equal(js_str(body, "src"), src);
+	assert_string_equal(js_str(body, "checkpoint_dir"), saved);
+	assert_string_equal(js_str(body, "output_dir"), made);
+	assert_has(js_str(body, "master"), "127.0.0.1:");
+	assert_null(json_object_get(body, "output_dropped_bytes"));
+	assert_null(json_object_get(body, "log_lost"));
+	assert_null(json_object_get(body, "oom"));
+	assert_null(json_object_get(body, "drain"));
 	assert_null(json_object_get(body, "signal"));
 	assert_null(json_object_get(body, "stopped"));
 	assert_null(json_object_get(body, "error"));

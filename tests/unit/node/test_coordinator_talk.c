@@ -388,23 +388,29 @@ static void who_sends_tells_now_and_then_that_it_lives(void **state)
 
 /* ---- a part that changes ---- */
 
-static void a_mark_goes_when_a_part_changes_and_comes_anew(void **state)
+static void a_mark_goes_when_any_part_changes_and_comes_anew(void **state)
 {
-	struct side sides[NODES];
+	for (int node = 0; node < NODES; node++) {
+		AUTO(auto_free) char *far = place_path(*state, "far");
+		AUTO(auto_free) char *file = mem_format("shard-%d.bin", node);
+		AUTO(err_freep) struct err *err = NULL;
+		struct side sides[NODES];
 
-	open_all(sides, *state);
-	for (int i = 0; i < NODES; i++)
-		save_and_send(&sides[i], "step-10");
-	assert_int_equal(go_all(sides), 1);
-	save(&sides[2], "step-10", "shard-2.bin", "another part");
-	send(&sides[2], "step-10");
-	sides[0].held = 0;
-	assert_int_equal(go_all(sides), 0);
-	assert_false(is_marked(*state, "step-10"));
-	sides[0].held = 1;
-	assert_int_equal(go_all(sides), 1);
-	assert_true(is_marked(*state, "step-10"));
-	close_all(sides);
+		open_all(sides, *state);
+		for (int i = 0; i < NODES; i++)
+			save_and_send(&sides[i], "step-10");
+		assert_int_equal(go_all(sides), 1);
+		save(&sides[node], "step-10", file, "another part");
+		send(&sides[node], "step-10");
+		sides[0].held = 0;
+		assert_int_equal(go_all(sides), 0);
+		assert_false(is_marked(*state, "step-10"));
+		sides[0].held = 1;
+		assert_int_equal(go_all(sides), 1);
+		assert_true(is_marked(*state, "step-10"));
+		close_all(sides);
+		must(fs_remove_tree(far, &err), &err);
+	}
 }
 
 static void a_part_that_is_not_whole_is_told_and_takes_the_mark_away(void **state)
@@ -512,7 +518,7 @@ int main(void)
 		TEST(an_answer_that_is_waited_for_comes_before_the_next_look),
 		TEST(of_many_names_the_last_ones_are_said_to_be_none),
 		TEST(who_sends_tells_now_and_then_that_it_lives),
-		TEST(a_mark_goes_when_a_part_changes_and_comes_anew),
+		TEST(a_mark_goes_when_any_part_changes_and_comes_anew),
 		TEST(a_part_that_is_not_whole_is_told_and_takes_the_mark_away),
 		TEST(what_is_removed_goes_on_all_nodes_and_nothing_else),
 		TEST(the_last_ones_removed_are_told),
