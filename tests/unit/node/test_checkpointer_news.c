@@ -30,8 +30,6 @@ static void what_is_saved_is_told_marked_and_told_to_be_done(void **state)
 static void what_is_not_whole_is_not_told_to_be_done(void **state)
 {
 	AUTO(auto_free) char *root = far_of(*state);
-	json_auto_t *partial = NULL;
-	AUTO(auto_free) char *more = NULL;
 	struct bench bench;
 
 	open_checkpointer(&bench, *state, order_saving(*state, root, BEAT_MS));
@@ -74,7 +72,6 @@ static void what_is_not_whole_is_told_again_if_it_changes_but_twice_at_most(void
 static void only_the_newest_are_kept_and_their_sources(void **state)
 {
 	AUTO(auto_free) char *root = far_of(*state);
-	AUTO(auto_free) char *own = NULL;
 	json_t *order = order_saving(*state, root, BEAT_MS);
 	struct bench bench;
 
@@ -143,7 +140,7 @@ static void trouble_is_told_once(void **state)
 {
 	AUTO(auto_free) char *root = far_of(*state);
 	AUTO(auto_free) char *more = NULL;
-	json_auto_t *first = NULL, *lost = NULL;
+	json_auto_t *first = NULL;
 	struct bench bench;
 
 	write_file(root, "in the way", 0600);

@@ -299,7 +299,6 @@ static void who_begins_after_node_0_has_ended_judges_from_the_start(void **state
 static void other_nodes_publish_what_is_new_at_each_exchange(void **state)
 {
 	AUTO(sb_release) struct sb orders = SB_INIT;
-	AUTO(auto_free) char *first = NULL;
 	struct agent agent;
 	int64_t exchange;
 
