@@ -436,6 +436,98 @@ static void a_checkpoint_to_resume_from_is_linked(void **state)
 
 /* ---- the program of the command ---- */
 
+/* Two letters apart at most, and no more than half of a short name. */
+static void what_was_meant_is_the_nearest_name_in_path(void **state)
+{
+	static const char *const there[] = { "one/trainer", "one/trainers", "one/ab",
+					     "two/trained", "two/zb",       "two/trainer" };
+	static const struct {
+		const char *program, *meant; /* NULL: nothing is near */
+	} rows[] = {
+		{ "triner", "trainer" },
+		{ "trainerz", "trainer" },
+		{ "trrainr", "trainer" },
+		{ "rained", "trained" },
+		{ "tiner", "trainer" },
+		{ "tier", NULL },
+		{ "trainedr", "trained" },
+		{ "xb", "ab" },
+		{ "a", NULL },
+		{ "xy", NULL },
+		{ "trainrs", "trainers" },
+	};
+	AUTO(auto_free)
+	char *path = mem_format("%s/one:%s/none:%s/two", ((struct place *)*state)->root,
+				((struct place *)*state)->root, ((struct place *)*state)->root);
+	AUTO(agent_config_release) struct agent_config config = { 0 };
+	AUTO(err_freep) struct err *loading = NULL;
+
+	must(load_with(*state, NULL, NULL, &config, &loading), &loading);
+	for (size_t i = 0; i < STK_LENGTH(there); i++) {
+		AUTO(auto_free) char *file = place_path(*state, there[i]);
+
+		write_file(file, "", 0755);
+	}
+	for (size_t i = 0; i < STK_LENGTH(rows); i++) {
+		AUTO(auto_free) char *program = NULL;
+		AUTO(auto_free)
+		char *hint = mem_format("did you mean '%s'?", rows[i].meant ? rows[i].meant : "");
+		AUTO(err_freep) struct err *err = NULL;
+		int exit_status = -1;
+
+		assert_int_equal(prepare_program(&config, rows[i].program, path, &program,
+						 &exit_status, &err),
+				 -1);
+		if (rows[i].meant && strcmp(err->hint, hint) != 0)
+			fail_msg("'%s': %s", rows[i].program, err->hint);
+		if (!rows[i].meant && strstr(err->hint, "did you mean"))
+			fail_msg("'%s': %s", rows[i].program, err->hint);
+	}
+}
+
+static void what_is_there_and_cannot_be_executed_is_told_apart(void **state)
+{
+	static const struct {
+		const char *program, *words, *hint;
+		int exit_status;
+	} rows[] = {
+		{ "plain", "cannot execute 'plain': not an executable file", "chmod +x",
+		  AGENT_EXIT_NO_EXEC },
+		{ "./folder", "cannot execute './folder': is a folder", "name a program",
+		  AGENT_EXIT_NO_EXEC },
+		{ "folder", "cannot find 'folder' in PATH", "", AGENT_EXIT_NO_FILE },
+		{ "./none", "cannot find './none' in the source", "", AGENT_EXIT_NO_FILE },
+		{ "good", NULL, NULL, 0 },
+	};
+	AUTO(auto_free) char *path = place_path(*state, PREFIX "node-0/src");
+	AUTO(agent_config_release) struct agent_config config = { 0 };
+	AUTO(auto_free) char *plain = fs_join(path, "plain");
+	AUTO(auto_free) char *inside = fs_join(path, "folder/x");
+	AUTO(auto_free) char *good = fs_join(path, "good");
+	AUTO(err_freep) struct err *loading = NULL;
+
+	must(load_with(*state, NULL, NULL, &config, &loading), &loading);
+	write_file(plain, "", 0600);
+	write_file(inside, "", 0600);
+	write_file(good, "", 0755);
+	for (size_t i = 0; i < STK_LENGTH(rows); i++) {
+		AUTO(auto_free) char *program = NULL;
+		AUTO(err_freep) struct err *err = NULL;
+		int exit_status = 0;
+		int done = prepare_program(&config, rows[i].program, path, &program, &exit_status,
+					   &err);
+
+		assert_int_equal(done, rows[i].words ? -1 : 0);
+		assert_int_equal(exit_status, rows[i].exit_status);
+		if (!rows[i].words) {
+			assert_string_equal(program, good);
+			continue;
+		}
+		assert_non_null(strstr(err->message, rows[i].words));
+		assert_non_null(strstr(err->hint, rows[i].hint));
+	}
+}
+
 static void what_is_missing_is_told_with_where_it_was_looked_for(void **state)
 {
 	static const struct {
@@ -486,6 +578,8 @@ int main(void)
 		OF(a_source_that_is_not_there_or_no_bundle_is_named),
 		OF(a_file_in_the_place_of_a_folder_is_named),
 		OF(a_checkpoint_to_resume_from_is_linked),
+		OF(what_was_meant_is_the_nearest_name_in_path),
+		OF(what_is_there_and_cannot_be_executed_is_told_apart),
 		cmocka_unit_test_setup_teardown(a_part_of_a_name_that_no_folder_can_have_is_refused,
 						place_make, place_remove),
 		cmocka_unit_test_setup_teardown(
