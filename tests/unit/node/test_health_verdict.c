@@ -87,6 +87,13 @@ void __wrap_health_wait_a_moment(const struct checkup *c, int64_t *pause_ms);
 json_t *__wrap_health_test_across(struct checkup *c, const json_t *nodes, struct mono end,
 				  json_t *sick);
 void __wrap_health_join_round(struct checkup *c, const json_t *orders);
+json_t *__wrap_health_compare_nodes(struct checkup *c, const json_t *nodes,
+				    const struct baseline *baseline, json_t *warned);
+json_t *__real_health_compare_nodes(struct checkup *c, const json_t *nodes,
+				    const struct baseline *baseline, json_t *warned);
+void __wrap_health_compare_across(struct checkup *c, const json_t *report,
+				  const struct baseline *baseline, json_t *warned);
+void __wrap_health_remember_figures(struct checkup *c, const json_t *nodes, const json_t *report);
 
 struct mono __wrap_clock_mono_now(void)
 {
@@ -168,6 +175,37 @@ void __wrap_health_join_round(struct checkup *c, const json_t *orders)
 	joined[len + 1] = '\0';
 }
 
+/* ---- figures ---- */
+
+static bool is_slow; /* node 0, compared with what it was before */
+static int compared, remembered;
+
+json_t *__wrap_health_compare_nodes(struct checkup *c, const json_t *nodes,
+				    const struct baseline *baseline, json_t *warned)
+{
+	json_t *sick = __real_health_compare_nodes(c, nodes, baseline, warned);
+
+	assert_non_null(baseline->key); /* it is loaded */
+	if (is_slow)
+		json_array_append_new(sick, health_sick_row(nodes, 0, "it is slow"));
+	return sick;
+}
+
+void __wrap_health_compare_across(struct checkup *c, const json_t *report,
+				  const struct baseline *baseline, json_t *warned)
+{
+	(void)c, (void)report, (void)baseline;
+	compared++;
+	json_array_append_new(warned, json_string("slow between them"));
+}
+
+void __wrap_health_remember_figures(struct checkup *c, const json_t *nodes, const json_t *report)
+{
+	(void)c, (void)nodes;
+	assert_int_equal(report != NULL, tested);
+	remembered++;
+}
+
 /* ---- a check-up ---- */
 
 static json_t *said; /* what the agent is told; owned */
@@ -190,7 +228,7 @@ static int reset(void **state)
 
 	made[0] = joined[0] = '\0';
 	breaks = '\0';
-	knows_torch = false;
+	knows_torch = is_slow = false;
 	now_ms = 1000 * 1000;
 	told = NULL;
 	across = "";
@@ -206,7 +244,7 @@ static void forget(void)
 	json_decref(verdict);
 	said = verdict = NULL;
 	made[0] = joined[0] = '\0';
-	asked_gone = spoke = tested = 0;
+	asked_gone = spoke = tested = compared = remembered = 0;
 	now_ms = 1000 * 1000;
 }
 
@@ -364,7 +402,42 @@ static void node_0_decides_for_all(void **state)
 		assert_string_equal(js_str(report, "verdict"), rows[i].verdict);
 		assert_int_equal(json_array_size(json_object_get(report, "nodes")), 2);
 		assert_int_equal(json_object_get(report, "across") != NULL, rows[i].tested);
+		assert_int_equal(compared, rows[i].tested);
+		assert_int_equal(json_array_size(json_object_get(report, "warned")),
+				 rows[i].tested);
+		/* Of what is not well nothing is learnt. */
+		assert_int_equal(remembered, strcmp(rows[i].verdict, HEALTH_HEALTHY) == 0);
 	}
+}
+
+static void without_collectives_the_way_between_nodes_is_not_tested(void **state)
+{
+	json_auto_t *both = json_pack("[o, o]", node_said("h0", "disk", ROW_OK),
+				      node_said("h1", "disk", ROW_OK));
+
+	told = both;
+	check_up(*state, (struct wish){ 2, 0, true, true, false });
+	assert_string_equal(outcome(), HEALTH_HEALTHY);
+	assert_int_equal(tested, 0);
+	assert_int_equal(remembered, 1);
+}
+
+/* It may be what is usual from now on; of several, the others are not slow. */
+static void figures_of_a_node_that_is_alone_and_only_slow_are_remembered(void **state)
+{
+	json_auto_t *both = json_pack("[o, o]", node_said("h0", "disk", ROW_OK),
+				      node_said("h1", "disk", ROW_OK));
+
+	told = both;
+	is_slow = true;
+	for (int nodes = 1; nodes <= 2; nodes++) {
+		check_up(*state, (struct wish){ nodes, 0, true, true, true });
+		assert_string_equal(outcome(), HEALTH_SICK);
+		assert_int_equal(remembered, nodes == 1);
+	}
+	breaks = 'd';
+	check_up(*state, (struct wish){ 1, 0, true, true, true });
+	assert_int_equal(remembered, 0); /* it is not only slow */
 }
 
 /* It failed for a cause of its own, which is what has to be told. */
@@ -493,6 +566,8 @@ int main(void)
 		TEST(checks_that_take_time_are_made_where_they_can_tell_something),
 		TEST(one_node_speaks_for_itself),
 		TEST(node_0_decides_for_all),
+		TEST(without_collectives_the_way_between_nodes_is_not_tested),
+		TEST(figures_of_a_node_that_is_alone_and_only_slow_are_remembered),
 		TEST(after_a_node_has_left_there_is_no_verdict),
 		TEST(of_many_nodes_only_what_is_not_well_is_shown),
 		TEST(another_node_does_what_node_0_orders_until_its_verdict),
