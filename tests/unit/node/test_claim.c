@@ -239,6 +239,87 @@ static void the_master_is_where_the_order_says(void **state)
 	assert_string_equal(alone.claim.master_addr, "127.0.0.1");
 }
 
+/* ---- writes that go wrong ---- */
+
+/* What a service does with the write of a claim. */
+static enum { WRITES, WRITES_AND_FAILS, FAILS, WRITES_ANOTHERS_AND_FAILS, IS_LATE } service;
+static int writes;
+
+int __wrap_store_json_replace(struct store *store, const char *key, const char *tag,
+			      const json_t *body, struct err **err);
+int __real_store_json_replace(struct store *store, const char *key, const char *tag,
+			      const json_t *body, struct err **err);
+
+int __wrap_store_json_replace(struct store *store, const char *key, const char *tag,
+			      const json_t *body, struct err **err)
+{
+	json_auto_t *other = json_pack("{s:s, s:i, s:s}", "holder", "another", "attempt", 9, "job",
+				       "stk-r1-train-9");
+
+	writes++;
+	if (service == IS_LATE)
+		return 0;
+	if (service == WRITES)
+		return __real_store_json_replace(store, key, tag, body, err);
+	if (service == WRITES_AND_FAILS)
+		assert_int_equal(__real_store_json_replace(store, key, tag, body, err), 1);
+	if (service == WRITES_ANOTHERS_AND_FAILS)
+		assert_int_equal(__real_store_json_replace(store, key, tag, other, err), 1);
+	return err_set(err, EXIT_UNREACHABLE, "no answer");
+}
+
+/* An answer that does not come leaves open what was done. */
+static void a_write_without_an_answer_counts_if_a_look_shows_it(void **state)
+{
+	static const struct {
+		int service;
+		bool ours;
+	} rows[] = { { WRITES_AND_FAILS, true },
+		     { FAILS, false },
+		     { WRITES_ANOTHERS_AND_FAILS, false } };
+	AUTO(auto_free) char *path = place_path(*state, "runs/r1/claim/train");
+	AUTO(store_freep) struct store *store = open_store(*state);
+
+	for (size_t i = 0; i < STK_LENGTH(rows); i++) {
+		AUTO(actor_release) struct actor one = { 0 };
+		AUTO(err_freep) struct err *err = NULL;
+		enum claim_state got = CLAIM_NOT_YET;
+		int done;
+
+		unlink(path);
+		actor_make(&one, *state, 1, 0, 0, "t");
+		service = (int)rows[i].service;
+		done = claim_take(&one.claim, &one.config, store, &got, &err);
+		service = WRITES;
+		assert_int_equal(done, rows[i].ours ? 0 : -1);
+		if (rows[i].ours) {
+			assert_null(err);
+			assert_int_equal(got, CLAIM_OURS);
+			assert_non_null(one.claim.master_addr);
+		} else {
+			assert_string_equal(err->message, "cannot write the claim: no answer");
+			assert_int_equal(err->code, EXIT_UNREACHABLE);
+		}
+	}
+}
+
+static void a_claim_that_keeps_changing_is_an_error(void **state)
+{
+	AUTO(store_freep) struct store *store = open_store(*state);
+	AUTO(actor_release) struct actor one = { 0 };
+	AUTO(err_freep) struct err *err = NULL;
+	enum claim_state got;
+
+	actor_make(&one, *state, 1, 0, 0, "t");
+	service = IS_LATE;
+	writes = 0;
+	assert_int_equal(claim_take(&one.claim, &one.config, store, &got, &err), -1);
+	service = WRITES;
+	assert_int_equal(writes, 20);
+	assert_int_equal(err->code, EXIT_REFUSED);
+	assert_non_null(strstr(err->message, "which keeps changing"));
+}
+
 static void of_many_processes_at_once_one_takes_it(void **state)
 {
 	struct place *place = *state;
@@ -330,6 +411,10 @@ int main(void)
 		cmocka_unit_test_setup_teardown(the_start_of_a_job_is_that_of_its_claim, place_make,
 						place_remove),
 		cmocka_unit_test_setup_teardown(the_master_is_where_the_order_says, place_make,
+						place_remove),
+		cmocka_unit_test_setup_teardown(a_write_without_an_answer_counts_if_a_look_shows_it,
+						place_make, place_remove),
+		cmocka_unit_test_setup_teardown(a_claim_that_keeps_changing_is_an_error, place_make,
 						place_remove),
 		cmocka_unit_test_setup_teardown(of_many_processes_at_once_one_takes_it, place_make,
 						place_remove),

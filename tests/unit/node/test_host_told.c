@@ -22,6 +22,7 @@ static const struct record *records;
 static size_t record_count;
 static bool log_is_there;
 static int log_fd = -1;
+static time_t slept; /* seconds that the machine was asleep since it began */
 static struct statvfs disk;
 static uid_t user;
 
@@ -29,6 +30,8 @@ int __wrap_open(const char *path, int flags, ...);
 int __real_open(const char *path, int flags, ...);
 ssize_t __wrap_read(int fd, void *buffer, size_t size);
 ssize_t __real_read(int fd, void *buffer, size_t size);
+int __wrap_clock_gettime(clockid_t clock, struct timespec *ret);
+int __real_clock_gettime(clockid_t clock, struct timespec *ret);
 int __wrap_statvfs(const char *path, struct statvfs *ret);
 uid_t __wrap_geteuid(void);
 
@@ -69,6 +72,14 @@ ssize_t __wrap_read(int fd, void *buffer, size_t size)
 	assert_true(strlen(record->text) <= size);
 	memcpy(buffer, record->text, strlen(record->text));
 	return (ssize_t)strlen(record->text);
+}
+
+int __wrap_clock_gettime(clockid_t clock, struct timespec *ret)
+{
+	if (clock != CLOCK_MONOTONIC && clock != CLOCK_BOOTTIME)
+		return __real_clock_gettime(clock, ret);
+	*ret = (struct timespec){ .tv_sec = clock == CLOCK_BOOTTIME ? 1000 + slept : 1000 };
+	return 0;
 }
 
 int __wrap_statvfs(const char *path, struct statvfs *ret)
@@ -127,6 +138,19 @@ static void a_kill_for_memory_counts_if_it_is_ours_and_new(void **state)
 		if (is_oom(&record, 1, 2000) != rows[i].ours)
 			fail_msg("row %zu", i);
 	}
+}
+
+/* The log's time stands still meanwhile; ours goes on. */
+static void time_in_which_the_machine_slept_is_not_in_the_log(void **state)
+{
+	static const struct record at_2_s = { "4,17,2000000,-;" KILL "1000\n", 0 };
+
+	(void)state;
+	slept = 300;
+	assert_true(is_oom(&at_2_s, 1, 302000));
+	assert_false(is_oom(&at_2_s, 1, 302001));
+	slept = 0;
+	assert_false(is_oom(&at_2_s, 1, 302000));
 }
 
 static void the_whole_log_is_read(void **state)
@@ -331,6 +355,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(a_kill_for_memory_counts_if_it_is_ours_and_new),
+		TEST(time_in_which_the_machine_slept_is_not_in_the_log),
 		TEST(the_whole_log_is_read),
 		TEST(a_log_that_fails_or_may_not_be_read_says_nothing),
 		TEST(a_disk_is_full_if_it_has_less_than_a_mib_for_us),
