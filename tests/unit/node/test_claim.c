@@ -242,7 +242,9 @@ static void the_master_is_where_the_order_says(void **state)
 /* ---- writes that go wrong ---- */
 
 /* What a service does with the write of a claim. */
-static enum { WRITES, WRITES_AND_FAILS, FAILS, WRITES_ANOTHERS_AND_FAILS, IS_LATE } service;
+enum service { WRITES, WRITES_AND_FAILS, FAILS, WRITES_ANOTHERS_AND_FAILS, IS_LATE };
+
+static enum service service;
 static int writes;
 
 int __wrap_store_json_replace(struct store *store, const char *key, const char *tag,
@@ -272,7 +274,7 @@ int __wrap_store_json_replace(struct store *store, const char *key, const char *
 static void a_write_without_an_answer_counts_if_a_look_shows_it(void **state)
 {
 	static const struct {
-		int service;
+		enum service service;
 		bool ours;
 	} rows[] = { { WRITES_AND_FAILS, true },
 		     { FAILS, false },
@@ -288,7 +290,7 @@ static void a_write_without_an_answer_counts_if_a_look_shows_it(void **state)
 
 		unlink(path);
 		actor_make(&one, *state, 1, 0, 0, "t");
-		service = (int)rows[i].service;
+		service = rows[i].service;
 		done = claim_take(&one.claim, &one.config, store, &got, &err);
 		service = WRITES;
 		assert_int_equal(done, rows[i].ours ? 0 : -1);
