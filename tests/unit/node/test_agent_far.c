@@ -64,7 +64,7 @@ int __wrap_store_open(const char *url, struct store **ret, struct err **err)
 int __wrap_local_store_dir_make(const struct store *store, char **ret, struct err **err)
 {
 	(void)store, (void)err;
-	*ret = place_path(here, "work");
+	*ret = place_path(here, "local");
 	return 0;
 }
 
@@ -148,7 +148,7 @@ static int run_far(struct place *place, json_t *order, bool far)
 static json_t *own_report(const struct place *place)
 {
 	AUTO(auto_free)
-	char *path = mem_format("%s/work/" PREFIX "node-0/" REPORT_FILE, place->root);
+	char *path = mem_format("%s/local/" PREFIX "node-0/" REPORT_FILE, place->root);
 	AUTO(err_freep) struct err *err = NULL;
 	json_t *body = NULL;
 
