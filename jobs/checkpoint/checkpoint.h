@@ -180,6 +180,8 @@ bool checkpoint_watch_passed(const struct ckpt_watch *watch, const struct ckpt *
 /* Does not offer a checkpoint for `ms`, unless it changes: it could not be handled, and others
  * wait. */
 void checkpoint_watch_later(struct ckpt_watch *watch, const char *name, int64_t ms);
+/* Offers all of those again at once. */
+void checkpoint_watch_again(struct ckpt_watch *watch);
 
 /* Returns the nth settled entry of the root that looks like a checkpoint but has a name that
  * this kind does not use. Returns false behind the last, and at once if a checkpoint of this

@@ -421,6 +421,12 @@ void checkpoint_watch_later(struct ckpt_watch *watch, const char *name, int64_t 
 	item_of(watch, name)->later.ms = watch->now.ms + ms;
 }
 
+void checkpoint_watch_again(struct ckpt_watch *watch)
+{
+	for (size_t i = 0; i < watch->count; i++)
+		watch->items[i].later.ms = 0;
+}
+
 /* True if a later one is there, whole or begun: the script has gone on. */
 static bool has_newer(const struct ckpt_watch *watch, int64_t step)
 {

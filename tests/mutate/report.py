@@ -12,12 +12,16 @@ EQUIVALENT_SHARE = 0.03
 
 
 class Equivalents:
-    """Rows of equivalent.txt: a mutant's file and function, its change, and the reason why it changes nothing that
+    """Rows of equivalent*.txt: a mutant's file and function, its change, and the reason why it changes nothing that
     anybody could notice. Lines that begin with # are comments."""
 
-    def __init__(self, path: Path):
+    def __init__(self, paths: list[Path]):
         self.reasons: dict[str, str] = {}
         self.wrong: list[str] = []
+        for path in paths:
+            self.read(path)
+
+    def read(self, path: Path) -> None:
         lines = path.read_text().splitlines() if path.exists() else []
         rows = [(number, line) for number, line in enumerate(lines, 1) if line.strip() and not line.startswith("#")]
         place, change = "", ""

@@ -19,7 +19,7 @@ from find import Mutant
 NUMBERS = 1 << 20
 SANITIZERS = {"ASAN_OPTIONS": "detect_leaks=1:strict_string_checks=1:symbolize=0:hard_rss_limit_mb=2048:"
                               "allocator_may_return_null=1",
-              "UBSAN_OPTIONS": "symbolize=0", "STOKER_TEST_SEED": "1"}
+              "LSAN_OPTIONS": "symbolize=0", "UBSAN_OPTIONS": "symbolize=0", "STOKER_TEST_SEED": "1"}
 
 
 @dataclass

@@ -461,6 +461,8 @@ static void last_pass(struct work *work)
 		return;
 	work->away = false;
 	work->last = true;
+	/* There is no later time for what was put aside. */
+	checkpoint_watch_again(work->watch);
 	checkpoint_watch_quiet_verified(work->watch, 0);
 	if (!work->cut || work->coordinator)
 		checkpoint_watch_quiet(work->watch, 0);

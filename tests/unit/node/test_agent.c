@@ -2,16 +2,31 @@
  * and that nothing of them is left. */
 #include "tests/unit/node/agent_run.h"
 
+#include <sys/file.h>
 #include <sys/mount.h>
+#include <sys/resource.h>
+
+#include "jobs/base/hash.h"
 
 static void a_command_that_succeeds_is_reported_from_start_to_end(void **state)
 {
+	AUTO(auto_free) char *src = place_path(*state, PREFIX "node-0/src");
+	AUTO(auto_free) char *saved = place_path(*state, PREFIX "node-0/checkpoints");
+	AUTO(auto_free) char *made = place_path(*state, PREFIX "node-0/output");
 	json_auto_t *body = NULL;
 	AUTO(auto_free) char *out = NULL;
 
 	assert_int_equal(run_script(*state, "echo hello; echo oops >&2"), 0);
 	body = report(*state);
 	assert_state(body, "ended", 0);
+	assert_string_equal(js_str(body, "src"), src);
+	assert_string_equal(js_str(body, "checkpoint_dir"), saved);
+	assert_string_equal(js_str(body, "output_dir"), made);
+	assert_has(js_str(body, "master"), "127.0.0.1:");
+	assert_null(json_object_get(body, "output_dropped_bytes"));
+	assert_null(json_object_get(body, "log_lost"));
+	assert_null(json_object_get(body, "oom"));
+	assert_null(json_object_get(body, "drain"));
 	assert_null(json_object_get(body, "signal"));
 	assert_null(json_object_get(body, "stopped"));
 	assert_null(json_object_get(body, "error"));
@@ -347,6 +362,116 @@ static void a_full_disk_does_not_swallow_the_last_report(void **state)
 	assert_state(body, "ended", 6);
 }
 
+/* ---- the agent itself ---- */
+
+/* A service may start a container twice; two would unpack over each other. */
+static void a_second_agent_in_the_same_folder_leaves_at_once(void **state)
+{
+	struct place *place = *state;
+	AUTO(auto_free) char *ran = place_path(place, "ran");
+	AUTO(auto_free) char *script = mem_format("touch %s", ran);
+	AUTO(auto_free) char *path = place_path(place, PREFIX "node-0/" LOCK_FILE);
+	AUTO(auto_close) int lock = -1;
+
+	write_file(path, "", 0600);
+	lock = open(path, O_RDWR | O_CLOEXEC);
+	assert_int_equal(flock(lock, LOCK_EX), 0);
+	assert_int_equal(run_script(place, script), AGENT_EXIT_NOT_MINE);
+	assert_false(fs_exists(ran));
+	assert_null(report_of(place, PREFIX, 0)); /* it belongs to the other agent */
+	assert_int_equal(flock(lock, LOCK_UN), 0);
+	assert_int_equal(run_script(place, script), 0);
+	assert_true(fs_exists(ran));
+}
+
+/* They may hold what a command printed of its secrets. */
+static void what_an_agent_writes_is_its_owners_alone(void **state)
+{
+	static const char *const files[] = { "runs/r1/claim/train", PREFIX "node-0/" REPORT_FILE,
+					     PREFIX "node-0/" LOG_FILE, PREFIX "node-0/" LOCK_FILE,
+					     PREFIX "node-0/" PACE_FILE };
+	struct place *place = *state;
+	json_t *order = order_for(place, "echo step: 1; until [ -e $STOKER_OUTPUT_DIR/../pace.json "
+					 "]; do sleep 0.02; done");
+
+	js_put(order, "metrics",
+	       json_pack("[{s:s, s:s}]", "name", "step", "regex", "step: ([0-9]+)"));
+	umask(0);
+	assert_int_equal(run(place, order), 0);
+	umask(022);
+	for (size_t i = 0; i < STK_LENGTH(files); i++) {
+		AUTO(auto_free) char *path = place_path(place, files[i]);
+		struct stat st;
+
+		assert_int_equal(stat(path, &st), 0);
+		if ((st.st_mode & 07777) != 0600)
+			fail_msg("'%s' has the mode %o", files[i], st.st_mode & 07777);
+	}
+}
+
+/* A machine with much memory would write them for minutes. */
+static void a_command_dumps_core_only_where_the_order_wants_it(void **state)
+{
+	struct rlimit limit;
+
+	assert_int_equal(getrlimit(RLIMIT_CORE, &limit), 0);
+	if (limit.rlim_max == 0)
+		skip();
+	for (int wanted = 0; wanted < 2; wanted++) {
+		json_t *order = order_for(*state, "[ $(ulimit -c) = 0 ]");
+
+		js_put(order, "core_dumps", json_boolean(wanted));
+		js_put(order, "attempt", json_integer(wanted + 1));
+		assert_int_equal(run(*state, order), wanted);
+	}
+}
+
+static void the_report_says_whether_the_agent_is_the_one_that_was_meant(void **state)
+{
+	char hex[SHA256_HEX];
+	AUTO(err_freep) struct err *err = NULL;
+	uint64_t size;
+
+	must(hash_sha256_file(STOKER_NODE, hex, &size, &err), &err);
+	for (int i = 0; i < 3; i++) {
+		json_t *order = order_for(*state, "true");
+		json_auto_t *body = NULL;
+		const json_t *build;
+
+		if (i > 0)
+			js_put_str(order, "agent", i == 1 ? hex : "0123");
+		js_put(order, "attempt", json_integer(i + 1));
+		assert_int_equal(run(*state, order), 0);
+		body = report(*state);
+		build = json_object_get(body, "build");
+		assert_int_equal(build != NULL, i > 0);
+		if (i > 0) {
+			assert_int_equal(js_bool(build, "same", i == 2), i == 1);
+			assert_string_equal(js_str(build, "version"), STOKER_VERSION);
+		}
+	}
+}
+
+static void a_node_without_node_0_gives_up_after_its_time(void **state)
+{
+	struct place *place = *state;
+	AUTO(auto_free) char *ran = place_path(place, "ran");
+	AUTO(auto_free) char *script = mem_format("touch %s", ran);
+	json_t *order = order_for(place, script);
+	json_auto_t *body = NULL;
+
+	js_put(order, "nodes", json_integer(2));
+	js_put(order, "claim_wait_ms", json_integer(1000));
+	order_write(place, order);
+	assert_int_equal(end_of(start(place, PREFIX, 1, plain_env, NULL)), AGENT_EXIT_FAILED);
+	body = report_of(place, PREFIX, 1);
+	assert_has(json_string_value(js_path(body, "error.message")),
+		   "node 0 has not claimed the phase within 1 s");
+	assert_string_equal(json_string_value(js_path(body, "error.class")), "transient-infra");
+	assert_null(json_object_get(body, "claimed"));
+	assert_false(fs_exists(ran));
+}
+
 #define T(test) cmocka_unit_test_setup_teardown(test, place_make, place_remove)
 
 int main(void)
@@ -371,6 +496,11 @@ int main(void)
 		T(a_log_that_cannot_be_kept_stops_the_command_and_says_why),
 		T(a_stdout_that_takes_nothing_is_no_reason_to_stop),
 		T(a_full_disk_does_not_swallow_the_last_report),
+		T(a_second_agent_in_the_same_folder_leaves_at_once),
+		T(what_an_agent_writes_is_its_owners_alone),
+		T(a_command_dumps_core_only_where_the_order_wants_it),
+		T(the_report_says_whether_the_agent_is_the_one_that_was_meant),
+		T(a_node_without_node_0_gives_up_after_its_time),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

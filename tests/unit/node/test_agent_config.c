@@ -100,6 +100,185 @@ static void an_order_that_is_not_there_or_no_json_is_named_by_its_path(void **st
 	}
 }
 
+/* The service kills all of a container `stop_ms` after it has asked it to end. Each stage of the
+ * end has its share of that, and no more than the grace. */
+static void who_is_stopped_by_a_service_divides_its_time(void **state)
+{
+	struct agent_config config = { .grace_ms = 30000 };
+
+	(void)state;
+	assert_int_equal(agent_config_kill_ms(&config), 30000);
+	assert_int_equal(agent_config_keep_ms(&config), 30000);
+	assert_int_equal(agent_config_outputs_ms(&config), 30000);
+	assert_int_equal(agent_config_bring_ms(&config), 30000);
+	config.stop_ms = 30000;
+	assert_int_equal(agent_config_kill_ms(&config), 15000);
+	assert_int_equal(agent_config_keep_ms(&config), 22500);
+	assert_int_equal(agent_config_outputs_ms(&config), 25000);
+	assert_int_equal(agent_config_bring_ms(&config), 28000);
+	config.grace_ms = 24000;
+	assert_int_equal(agent_config_keep_ms(&config), 22500);
+	assert_int_equal(agent_config_outputs_ms(&config), 24000);
+	config.stop_ms = 1;
+	assert_int_equal(agent_config_kill_ms(&config), 0);
+}
+
+/* Where each look is a request, and where many nodes are looked at, it is done more seldom. */
+static void nodes_hear_of_each_other_the_more_seldom_the_more_there_are(void **state)
+{
+	static const struct {
+		int nodes;
+		bool far;
+		int64_t heartbeat_ms, exchange_ms;
+	} rows[] = {
+		{ 2, false, 1000, 2500 },   { 16, false, 1000, 2500 }, { 17, false, 1000, 2656 },
+		{ 64, false, 1000, 10000 }, { 2, true, 1000, 30000 },  { 2, true, 11999, 30000 },
+		{ 2, true, 20000, 50000 },  { 32, true, 1000, 60000 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < STK_LENGTH(rows); i++) {
+		const struct agent_config config = { .nodes = rows[i].nodes,
+						     .object_workspace = rows[i].far,
+						     .heartbeat_ms = rows[i].heartbeat_ms };
+
+		assert_int_equal(agent_config_exchange_ms(&config), rows[i].exchange_ms);
+	}
+}
+
+/* Each start of a job has its own outputs: what an earlier one left is not overwritten. */
+static void keys_name_the_node_and_the_start(void **state)
+{
+	struct agent_config config = { .prefix = PREFIX, .node = 3, .outputs = "out/" };
+
+	(void)state;
+	for (int restart = 0; restart < 3; restart++) {
+		AUTO(auto_free) char *key = NULL;
+		AUTO(auto_free)
+		char *wanted = restart ? mem_format("out/node-3.restart-%d", restart)
+				       : mem_copy("out/node-3");
+
+		config.restart = restart;
+		key = agent_config_outputs_key(&config);
+		assert_string_equal(key, wanted);
+	}
+}
+
+static void a_compiler_that_takes_urls_or_folders_needs_no_cache_of_this_node(void **state)
+{
+	static const struct {
+		const char *kind, *cache;
+		bool own;
+	} rows[] = {
+		{ "jax", "s3://bucket/cache", true },
+		{ "jax", "/shared/cache", false },
+		{ "neuron", "s3://bucket/cache", false },
+		{ "none", "s3://bucket/cache", false },
+		{ "jax", NULL, false },
+		{ NULL, "s3://bucket/cache", false },
+		{ "of-tomorrow", "s3://bucket/cache", false },
+	};
+
+	for (size_t i = 0; i < STK_LENGTH(rows); i++) {
+		AUTO(agent_config_release) struct agent_config config = { 0 };
+		AUTO(auto_free) char *own = place_path(*state, PREFIX "node-0/cache");
+		AUTO(auto_free) char *cache = NULL;
+		AUTO(err_freep) struct err *err = NULL;
+
+		must(load_with(*state, "compile",
+			       json_pack("{s:s*, s:s*}", "kind", rows[i].kind, "cache",
+					 rows[i].cache),
+			       &config, &err),
+		     &err);
+		cache = agent_config_cache(&config);
+		if (rows[i].own)
+			assert_string_equal(cache, own);
+		else if (cache)
+			fail_msg("row %zu", i);
+	}
+}
+
+/* In precompile nothing is resumed, and what is saved goes nowhere. */
+static void the_folders_of_a_command_are_those_of_its_order(void **state)
+{
+	static const struct {
+		bool scratch, shared, outputs;
+		const char *checkpoint_dir, *output_dir;
+		const char *checkpoint, *output; /* beneath the attempt's folder */
+	} rows[] = {
+		{ false, false, false, NULL, NULL, "node-0/checkpoints", "node-0/output" },
+		{ false, true, false, NULL, NULL, "checkpoints", "node-0/output" },
+		{ true, true, true, "/a", "/b", "node-0/scratch/checkpoints",
+		  "node-0/scratch/output" },
+		{ false, true, false, "/a", "/b", "/a", "/b" },
+		{ false, false, true, NULL, NULL, "node-0/checkpoints", "out/node-0" },
+		{ false, false, true, NULL, "/b", "node-0/checkpoints", "/b" },
+	};
+
+	for (size_t i = 0; i < STK_LENGTH(rows); i++) {
+		const struct place *place = *state;
+		AUTO(agent_config_release) struct agent_config config = { 0 };
+		AUTO(auto_free) char *path = place_path(place, PREFIX ORDER_FILE);
+		AUTO(auto_free) char *checkpoint = NULL;
+		AUTO(auto_free) char *output = NULL;
+		AUTO(err_freep) struct err *err = NULL;
+		json_t *order = order_for(place, "true");
+
+		js_put(order, "scratch", json_boolean(rows[i].scratch));
+		js_put(order, "shared_checkpoints", json_boolean(rows[i].shared));
+		if (rows[i].outputs)
+			js_put_str(order, "outputs", PREFIX "out/");
+		js_put_str(order, "checkpoint_dir", rows[i].checkpoint_dir);
+		js_put_str(order, "output_dir", rows[i].output_dir);
+		order_write(place, order);
+		must(agent_config_load(path, "0", &config, &err), &err);
+		checkpoint =
+			rows[i].checkpoint[0] == '/'
+				? mem_copy(rows[i].checkpoint)
+				: mem_format("%s/" PREFIX "%s", place->root, rows[i].checkpoint);
+		output = rows[i].output[0] == '/'
+				 ? mem_copy(rows[i].output)
+				 : mem_format("%s/" PREFIX "%s", place->root, rows[i].output);
+		assert_string_equal(config.checkpoint, checkpoint);
+		assert_string_equal(config.output, output);
+		assert_int_equal(config.outputs != NULL, rows[i].outputs && !rows[i].scratch);
+	}
+}
+
+static void what_is_resumed_from_is_here_or_will_be_fetched_here(void **state)
+{
+	static const struct {
+		const char *url, *here; /* beneath the node's folder */
+		bool scratch;
+	} rows[] = {
+		{ "/far/step-10", NULL, false },
+		{ "s3://bucket/far/step-10", "resume/step-10", false },
+		{ "s3://bucket/far/step-10", NULL, true },
+		{ NULL, NULL, false },
+	};
+
+	for (size_t i = 0; i < STK_LENGTH(rows); i++) {
+		AUTO(agent_config_release) struct agent_config config = { 0 };
+		AUTO(auto_free) char *got = NULL;
+		AUTO(err_freep) struct err *err = NULL;
+
+		must(load_with(*state, "resume_from", rows[i].url ? json_string(rows[i].url) : NULL,
+			       &config, &err),
+		     &err);
+		config.scratch = rows[i].scratch;
+		got = agent_config_resumed(&config);
+		if (rows[i].here) {
+			AUTO(auto_free) char *wanted = fs_join(config.dir, rows[i].here);
+
+			assert_string_equal(got, wanted);
+		} else if (rows[i].url && !rows[i].scratch) {
+			assert_string_equal(got, rows[i].url);
+		} else {
+			assert_null(got);
+		}
+	}
+}
+
 static void a_rank_that_is_none_is_refused(void **state)
 {
 	static const char *const ranks[] = { "1", "-1", "x", "" };
@@ -257,6 +436,98 @@ static void a_checkpoint_to_resume_from_is_linked(void **state)
 
 /* ---- the program of the command ---- */
 
+/* Two letters apart at most, and no more than half of a short name. */
+static void what_was_meant_is_the_nearest_name_in_path(void **state)
+{
+	static const char *const there[] = { "one/trainer", "one/trainers", "one/ab",
+					     "two/trained", "two/zb",       "two/trainer" };
+	static const struct {
+		const char *program, *meant; /* NULL: nothing is near */
+	} rows[] = {
+		{ "triner", "trainer" },
+		{ "trainerz", "trainer" },
+		{ "trrainr", "trainer" },
+		{ "rained", "trained" },
+		{ "tiner", "trainer" },
+		{ "tier", NULL },
+		{ "trainedr", "trained" },
+		{ "xb", "ab" },
+		{ "a", NULL },
+		{ "xy", NULL },
+		{ "trainrs", "trainers" },
+	};
+	AUTO(auto_free)
+	char *path = mem_format("%s/one:%s/none:%s/two", ((struct place *)*state)->root,
+				((struct place *)*state)->root, ((struct place *)*state)->root);
+	AUTO(agent_config_release) struct agent_config config = { 0 };
+	AUTO(err_freep) struct err *loading = NULL;
+
+	must(load_with(*state, NULL, NULL, &config, &loading), &loading);
+	for (size_t i = 0; i < STK_LENGTH(there); i++) {
+		AUTO(auto_free) char *file = place_path(*state, there[i]);
+
+		write_file(file, "", 0755);
+	}
+	for (size_t i = 0; i < STK_LENGTH(rows); i++) {
+		AUTO(auto_free) char *program = NULL;
+		AUTO(auto_free)
+		char *hint = mem_format("did you mean '%s'?", rows[i].meant ? rows[i].meant : "");
+		AUTO(err_freep) struct err *err = NULL;
+		int exit_status = -1;
+
+		assert_int_equal(prepare_program(&config, rows[i].program, path, &program,
+						 &exit_status, &err),
+				 -1);
+		if (rows[i].meant && strcmp(err->hint, hint) != 0)
+			fail_msg("'%s': %s", rows[i].program, err->hint);
+		if (!rows[i].meant && strstr(err->hint, "did you mean"))
+			fail_msg("'%s': %s", rows[i].program, err->hint);
+	}
+}
+
+static void what_is_there_and_cannot_be_executed_is_told_apart(void **state)
+{
+	static const struct {
+		const char *program, *words, *hint;
+		int exit_status;
+	} rows[] = {
+		{ "plain", "cannot execute 'plain': not an executable file", "chmod +x",
+		  AGENT_EXIT_NO_EXEC },
+		{ "./folder", "cannot execute './folder': is a folder", "name a program",
+		  AGENT_EXIT_NO_EXEC },
+		{ "folder", "cannot find 'folder' in PATH", "", AGENT_EXIT_NO_FILE },
+		{ "./none", "cannot find './none' in the source", "", AGENT_EXIT_NO_FILE },
+		{ "good", NULL, NULL, 0 },
+	};
+	AUTO(auto_free) char *path = place_path(*state, PREFIX "node-0/src");
+	AUTO(agent_config_release) struct agent_config config = { 0 };
+	AUTO(auto_free) char *plain = fs_join(path, "plain");
+	AUTO(auto_free) char *inside = fs_join(path, "folder/x");
+	AUTO(auto_free) char *good = fs_join(path, "good");
+	AUTO(err_freep) struct err *loading = NULL;
+
+	must(load_with(*state, NULL, NULL, &config, &loading), &loading);
+	write_file(plain, "", 0600);
+	write_file(inside, "", 0600);
+	write_file(good, "", 0755);
+	for (size_t i = 0; i < STK_LENGTH(rows); i++) {
+		AUTO(auto_free) char *program = NULL;
+		AUTO(err_freep) struct err *err = NULL;
+		int exit_status = 0;
+		int done = prepare_program(&config, rows[i].program, path, &program, &exit_status,
+					   &err);
+
+		assert_int_equal(done, rows[i].words ? -1 : 0);
+		assert_int_equal(exit_status, rows[i].exit_status);
+		if (!rows[i].words) {
+			assert_string_equal(program, good);
+			continue;
+		}
+		assert_non_null(strstr(err->message, rows[i].words));
+		assert_non_null(strstr(err->hint, rows[i].hint));
+	}
+}
+
 static void what_is_missing_is_told_with_where_it_was_looked_for(void **state)
 {
 	static const struct {
@@ -294,6 +565,12 @@ int main(void)
 		OF(an_order_is_understood),
 		OF(a_wrong_order_is_named_by_its_member),
 		OF(an_order_that_is_not_there_or_no_json_is_named_by_its_path),
+		OF(who_is_stopped_by_a_service_divides_its_time),
+		OF(nodes_hear_of_each_other_the_more_seldom_the_more_there_are),
+		OF(keys_name_the_node_and_the_start),
+		OF(a_compiler_that_takes_urls_or_folders_needs_no_cache_of_this_node),
+		OF(the_folders_of_a_command_are_those_of_its_order),
+		OF(what_is_resumed_from_is_here_or_will_be_fetched_here),
 		OF(a_rank_that_is_none_is_refused),
 		OF(a_link_lies_beneath_the_source_and_goes_through_no_link),
 		OF(a_link_through_another_one_is_refused),
@@ -301,6 +578,8 @@ int main(void)
 		OF(a_source_that_is_not_there_or_no_bundle_is_named),
 		OF(a_file_in_the_place_of_a_folder_is_named),
 		OF(a_checkpoint_to_resume_from_is_linked),
+		OF(what_was_meant_is_the_nearest_name_in_path),
+		OF(what_is_there_and_cannot_be_executed_is_told_apart),
 		cmocka_unit_test_setup_teardown(a_part_of_a_name_that_no_folder_can_have_is_refused,
 						place_make, place_remove),
 		cmocka_unit_test_setup_teardown(

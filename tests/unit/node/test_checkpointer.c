@@ -2,6 +2,8 @@
  * where, and what never is. */
 #include "tests/unit/node/agent_run.h"
 
+#include "jobs/node/checkpoints/checkpointer.h"
+
 #define SECOND_PREFIX "runs/r1/train-2/"
 
 /* A shell function: `save STEP` writes a whole checkpoint of kind `files`. */
@@ -382,6 +384,28 @@ static void a_checkpointer_that_dies_is_replaced(void **state)
 	assert_int_equal(end_of(agent), 0);
 }
 
+/* What the agent orders, as far as there is somebody to do it. */
+static void a_checkpointer_is_told_to_drain_until_its_last_pass(void **state)
+{
+	struct checkpointer checkpointer = { .helper = { .news_fd = -1, .orders_fd = -1 } };
+
+	(void)state;
+	orders_init(&checkpointer.orders, NULL);
+	checkpointer_drain(&checkpointer);
+	checkpointer_finish(&checkpointer, false);
+	assert_int_equal(checkpointer.orders.queue.len, 0); /* none runs */
+	assert_false(checkpointer.last_pass);
+	checkpointer.helper.pid = getpid();
+	checkpointer_drain(&checkpointer);
+	assert_string_equal(checkpointer.orders.queue.text, "{\"order\":\"drain\"}\n");
+	checkpointer_finish(&checkpointer, true);
+	checkpointer_finish(&checkpointer, false);
+	checkpointer_drain(&checkpointer);
+	assert_string_equal(checkpointer.orders.queue.text,
+			    "{\"order\":\"drain\"}\n{\"order\":\"last\",\"cut\":true}\n");
+	orders_release(&checkpointer.orders);
+}
+
 static void leftovers_are_found_and_killed_beside_a_checkpointer(void **state)
 {
 	struct place *place = *state;
@@ -416,6 +440,7 @@ int main(void)
 		T(a_superseded_agent_stops_and_its_late_checkpoint_is_refused),
 		T(a_killed_agent_takes_its_checkpointer_along),
 		T(a_checkpointer_that_dies_is_replaced),
+		T(a_checkpointer_is_told_to_drain_until_its_last_pass),
 		T(leftovers_are_found_and_killed_beside_a_checkpointer),
 	};
 

@@ -85,6 +85,29 @@ static const char *words_of(const json_t *body, const char *check, const char *v
 
 /* ---- one node ---- */
 
+/* Another attempt has taken the claim while this one was checked. */
+static void who_is_superseded_during_its_check_up_runs_nothing(void **state)
+{
+	AUTO(auto_free) char *claim = place_path(*state, "runs/r1/claim/train");
+	AUTO(auto_free)
+	char *compute =
+		mem_format("echo '{\"attempt\":2,\"holder\":\"other\",\"job\":\"j\"}' > %s; "
+			   "echo '{\"torch\":true,\"framework\":\"torch\",\"cores\":2,"
+			   "\"accelerated\":true}'",
+			   claim);
+	json_t *order = order_checked(*state, 1);
+	json_auto_t *body = NULL;
+
+	/* The uploader, which looks each beat, does not see it before. */
+	js_put(order, "heartbeat_ms", json_integer(3600 * 1000));
+	put_all(*state);
+	put_python(*state, compute);
+	assert_int_equal(run(*state, order), AGENT_EXIT_NOT_MINE);
+	body = report(*state);
+	assert_state(body, "not_mine", AGENT_EXIT_NOT_MINE);
+	assert_false(ran(*state, 0));
+}
+
 static void a_node_on_which_all_is_well_runs_the_command(void **state)
 {
 	AUTO(auto_free) char *baseline = place_path(*state, "health/trn1.2xlarge.json");
@@ -369,6 +392,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(a_node_on_which_all_is_well_runs_the_command),
+		TEST(who_is_superseded_during_its_check_up_runs_nothing),
 		TEST(a_sick_node_runs_nothing_and_says_what_to_do),
 		TEST(before_a_precompile_only_the_place_is_looked_at),
 		TEST(a_check_up_that_cannot_begin_is_nobodys_illness),

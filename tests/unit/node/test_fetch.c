@@ -362,6 +362,8 @@ static void no_choice_for_this_start_is_an_error_of_the_nodes_together(void **st
 	} rows[] = {
 		{ NULL, "node 0 has not named the checkpoint to resume from within 0 s", false },
 		{ "{\"v\":1,\"restart\":0}", "node 0 has not named", false },
+		{ "{\"v\":1,\"restart\":2}", "node 0 has not named", false },
+		{ "{\"v\":1}", "node 0 has not named", false },
 		{ "{\"v\":1,\"rest", "resume.json", false },
 		{ NULL, "another node has failed", true },
 	};

@@ -108,6 +108,93 @@ static void a_full_disk_is_remembered_and_nothing_hangs(void **state)
 	output_relay_release(&relay);
 }
 
+/* ---- a reader, and a copy ---- */
+
+static int new_file(char *path)
+{
+	int fd = mkstemp(path);
+
+	assert_true(fd >= 0);
+	return fd;
+}
+
+static void assert_file(const char *path, const char *wanted)
+{
+	AUTO(auto_free) char *text = read_file(path, NULL);
+
+	assert_string_equal(text, wanted);
+	unlink(path);
+}
+
+static void reader_and_copy_get_the_same(void **state)
+{
+	char out_path[] = "/tmp/stoker-relay-XXXXXX", log_path[] = "/tmp/stoker-relay-XXXXXX";
+	AUTO(auto_close) int out = new_file(out_path);
+	AUTO(auto_close) int log = new_file(log_path);
+	struct output_relay relay;
+
+	(void)state;
+	output_relay_init(&relay, out, log, NULL, NULL);
+	output_relay_pass(&relay, "one\ntwo", 7);
+	output_relay_say(&relay, "three");
+	assert_int_equal(relay.failed, 0);
+	output_relay_release(&relay);
+	assert_file(out_path, "one\ntwo\nthree\n");
+	assert_file(log_path, "one\ntwo\nthree\n");
+}
+
+/* The copy is what counts; who only reads loses nothing by its failure. */
+static void a_copy_that_fails_is_given_up_and_the_reader_goes_on(void **state)
+{
+	char out_path[] = "/tmp/stoker-relay-XXXXXX";
+	AUTO(auto_close) int out = new_file(out_path);
+	AUTO(auto_close) int full = open("/dev/full", O_WRONLY | O_CLOEXEC);
+	struct output_relay relay;
+
+	(void)state;
+	output_relay_init(&relay, out, full, NULL, NULL);
+	output_relay_pass(&relay, "one\n", 4);
+	output_relay_pass(&relay, "two\n", 4);
+	assert_int_equal(relay.failed, 28); /* ENOSPC */
+	output_relay_release(&relay);
+	assert_file(out_path, "one\ntwo\n");
+}
+
+static void a_reader_that_fails_is_no_loss_where_there_is_a_copy(void **state)
+{
+	char log_path[] = "/tmp/stoker-relay-XXXXXX";
+	AUTO(auto_close) int log = new_file(log_path);
+	AUTO(auto_close) int full = open("/dev/full", O_WRONLY | O_CLOEXEC);
+	struct output_relay relay;
+
+	(void)state;
+	output_relay_init(&relay, full, log, NULL, NULL);
+	output_relay_pass(&relay, "one\n", 4);
+	output_relay_pass(&relay, "two\n", 4);
+	assert_int_equal(relay.failed, 0);
+	output_relay_release(&relay);
+	assert_file(log_path, "one\ntwo\n");
+}
+
+/* In a directory the uploader writes the log. */
+static void what_an_uploader_is_to_write_is_ordered_until_the_log_is_lost(void **state)
+{
+	AUTO(orders_release) struct orders orders;
+	struct output_relay relay;
+
+	(void)state;
+	orders_init(&orders, NULL);
+	output_relay_init(&relay, -1, -1, &orders, NULL);
+	output_relay_pass(&relay, "one\n", 4);
+	output_relay_flush(&relay); /* nothing is nothing */
+	assert_string_equal(orders.queue.text, "{\"order\":\"log\",\"bytes\":4}\none\n");
+	assert_int_equal(relay.failed, 0);
+	relay.failed = 28;
+	output_relay_pass(&relay, "two\n", 4);
+	assert_string_equal(orders.queue.text, "{\"order\":\"log\",\"bytes\":4}\none\n");
+	output_relay_release(&relay);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -116,6 +203,10 @@ int main(void)
 		cmocka_unit_test(every_byte_passes_even_nul),
 		cmocka_unit_test(our_own_line_stands_alone_and_the_rest_of_theirs_is_watched),
 		cmocka_unit_test(a_full_disk_is_remembered_and_nothing_hangs),
+		cmocka_unit_test(reader_and_copy_get_the_same),
+		cmocka_unit_test(a_copy_that_fails_is_given_up_and_the_reader_goes_on),
+		cmocka_unit_test(a_reader_that_fails_is_no_loss_where_there_is_a_copy),
+		cmocka_unit_test(what_an_uploader_is_to_write_is_ordered_until_the_log_is_lost),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -366,37 +366,6 @@ static void the_first_start_closes_nothing(void **state)
 	scene_close(&agent);
 }
 
-/* Lets the loop run until the helper was killed: it was stopped, so nothing else ends it. */
-static void on_child(void *arg)
-{
-	loop_quit(((struct agent *)arg)->loop);
-}
-
-static void after_a_signal_only_the_time_that_is_left_is_waited(void **state)
-{
-	AUTO(err_freep) struct err *err = NULL;
-	struct agent agent;
-	struct watch *child;
-
-	begin(&agent, *state, "0");
-	child = loop_on_signal(agent.loop, SIGCHLD, on_child, &agent);
-	assert_true(outputs_bring(&agent));
-	assert_int_equal(kill(agent.outputs.helper.pid, SIGSTOP), 0);
-	agent.told_at.ms = clock_mono_now().ms - 100000; /* the grace is over */
-	outputs_signalled(&agent);
-	while (!agent.outputs.cut)
-		must(loop_run(agent.loop, &err), &err);
-	reap(&agent);
-	loop_remove(agent.loop, child);
-	if (!js_is(agent.outputs.said, "news", "done")) {
-		assert_non_null(agent.outputs.lost);
-		assert_has(agent.outputs.lost->message,
-			   "the time between the signal and the end was too short");
-	}
-	assert_false(outputs_bring(&agent));
-	scene_close(&agent);
-}
-
 static void a_node_that_brings_says_so_at_once(void **state)
 {
 	struct agent agent;
@@ -466,7 +435,6 @@ int main(void)
 		TEST(a_helper_that_dies_is_started_again_and_then_given_up),
 		TEST(the_start_after_a_death_brings_them),
 		TEST(the_first_start_closes_nothing),
-		TEST(after_a_signal_only_the_time_that_is_left_is_waited),
 		TEST(a_node_that_brings_says_so_at_once),
 		TEST(another_attempt_that_takes_over_ends_the_upload),
 		TEST(in_a_workspace_that_is_a_folder_they_are_there_already),

@@ -329,20 +329,25 @@ static void a_note_is_of_one_start(void **state)
 	assert_false(fs_exists(path));
 }
 
+/* Nor does it stay: who looks from outside does not know which start it is of. */
 static void a_failure_of_an_earlier_start_stops_nobody(void **state)
 {
 	struct place *place = *state;
 	AUTO(auto_free) char *path = place_path(place, PREFIX FAILED_FILE);
+	AUTO(auto_free) char *drained = place_path(place, PREFIX DRAINED_FILE);
 	json_t *order = order_for(place, "sleep 0.5");
 	pid_t peer, head;
 
 	js_put(order, "nodes", json_integer(2));
 	order_write(place, order);
 	write_file(path, "{\"v\":1,\"node\":0,\"exit\":1}\n", 0600);
+	write_file(drained, "{\"v\":1}\n", 0600);
 	head = start(place, PREFIX, 0, RESTARTED(1), NULL);
 	peer = start(place, PREFIX, 1, RESTARTED(1), NULL);
 	assert_int_equal(end_of(peer), 0);
 	assert_int_equal(end_of(head), 0);
+	assert_false(fs_exists(path));
+	assert_false(fs_exists(drained));
 }
 
 /* ---- node 0 is over before another node looks ---- */
@@ -400,6 +405,50 @@ static void node_0_that_is_over_is_not_waited_for(void **state)
 	agent_config_release(&agent.config);
 }
 
+static void what_is_no_end_of_this_start_of_node_0_is_passed_over(void **state)
+{
+	enum { JUST = 60000 }; /* nodes of one start begin within this time */
+	static const struct {
+		const char *state, *job, *token;
+		int64_t before; /* of our beginning */
+		int node;
+		bool told, believed; /* the service tells restarts; node 0 is known to be there */
+		bool missed;
+	} rows[] = {
+		{ "ended", "stk-r1-train-1", "", 0, 1, false, false, true },
+		{ "failed", "stk-r1-train-1", "", 0, 1, false, false, true },
+		{ "ended", "stk-r1-train-1", NULL, 0, 1, false, false, true },
+		{ "running", "stk-r1-train-1", "", 0, 1, false, false, false },
+		{ "ended", "stk-r1-train-2", "", 0, 1, false, false, false },
+		{ "ended", "stk-r1-train-1", "other", 0, 1, false, false, false },
+		{ "ended", "stk-r1-train-1", "", JUST, 1, false, false, true },
+		{ "ended", "stk-r1-train-1", "", JUST + 1, 1, false, false, false },
+		{ "ended", "stk-r1-train-1", "", 0, 0, false, false, false },
+		{ "ended", "stk-r1-train-1", "", 0, 1, true, false, false },
+		{ "ended", "stk-r1-train-1", "", 0, 1, false, true, false },
+	};
+	AUTO(auto_free) char *path = place_path(*state, PREFIX "node-0/" REPORT_FILE);
+	AUTO(store_freep) struct store *store = open_store(*state);
+
+	for (size_t i = 0; i < STK_LENGTH(rows); i++) {
+		struct agent agent = { .store = store, .begun = { 1000000 } };
+		json_auto_t *body =
+			json_pack("{s:s, s:s, s:s*, s:i, s:I}", "state", rows[i].state, "job",
+				  rows[i].job, "token", rows[i].token, "exit", 0, "ended",
+				  (json_int_t)(agent.begun.ms - rows[i].before));
+		AUTO(auto_free) char *text = js_line(body);
+
+		load(&agent.config, *state, order_of_two(*state), rows[i].node ? "1" : "0");
+		agent.config.platform.restart = rows[i].told ? 0 : -1;
+		agent.claim.believed = rows[i].believed;
+		write_file(path, text, 0600);
+		if (main_node_exit_missed(&agent) != rows[i].missed)
+			fail_msg("row %zu", i);
+		assert_int_equal(agent.claim.believed, rows[i].missed || rows[i].believed);
+		agent_config_release(&agent.config);
+	}
+}
+
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, place_make, place_remove)
 
 int main(void)
@@ -414,6 +463,7 @@ int main(void)
 		TEST(a_note_is_of_one_start),
 		TEST(a_failure_of_an_earlier_start_stops_nobody),
 		TEST(node_0_that_is_over_is_not_waited_for),
+		TEST(what_is_no_end_of_this_start_of_node_0_is_passed_over),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

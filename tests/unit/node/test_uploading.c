@@ -198,6 +198,33 @@ static void an_uploader_that_hangs_is_killed_when_its_time_is_over(void **state)
 	scene_close(&agent);
 }
 
+/* A signal to stop, which waits to be taken, leaves it so long from then on. Where there is no such
+ * bound, it is nobody's here. */
+static void a_signal_leaves_an_uploader_its_grace_where_there_is_one(void **state)
+{
+	for (int bound = 0; bound < 2; bound++) {
+		struct mono end = { clock_mono_now().ms + (bound ? 3600 * 1000 : 300) };
+		const struct mono before = end;
+		AUTO(err_freep) struct err *err = NULL;
+		sigset_t stops, others;
+		struct agent agent;
+
+		scene_open(&agent, *state, order_for(*state, "true"), "0", false);
+		must(uploader_start(&agent.uploader, &agent.config, &agent.claim, &err), &err);
+		assert_int_equal(kill(agent.uploader.helper.pid, SIGSTOP), 0);
+		sigemptyset(&stops);
+		sigaddset(&stops, SIGTERM);
+		assert_int_equal(sigprocmask(SIG_BLOCK, &stops, &others), 0);
+		raise(SIGTERM);
+		assert_int_equal(uploader_finish(&agent.uploader, &end, bound ? 0 : -1),
+				 UPLOADER_TOO_LATE);
+		assert_int_equal(end.ms < before.ms, bound);
+		assert_int_equal(loop_stop_take(), !bound);
+		assert_int_equal(sigprocmask(SIG_SETMASK, &others, NULL), 0);
+		scene_close(&agent);
+	}
+}
+
 /* ---- a refused report ---- */
 
 static void hear_refusal(struct agent *agent)
@@ -286,6 +313,61 @@ static void a_precompile_with_graphs_that_stay_here_has_failed(void **state)
 	}
 }
 
+/* What stands against a good end, and what does not: whoever was stopped keeps its own end. */
+static void the_result_is_that_of_the_command_unless_something_stayed_here(void **state)
+{
+	static const struct {
+		const char *stopped;
+		int status;
+		bool scratch, drains, lost, outputs_lost, trouble, pushed;
+		const char *state;
+		int exit;
+	} rows[] = {
+		{ NULL, 0, false, false, false, false, false, true, "ended", 0 },
+		{ NULL, 3 << 8, false, false, true, true, false, true, "ended", 3 },
+		{ NULL, SIGSEGV, false, false, false, false, false, true, "ended", 128 + SIGSEGV },
+		{ NULL, 0, false, false, true, false, false, true, "failed", AGENT_EXIT_FAILED },
+		{ NULL, 0, false, false, false, true, false, true, "failed", AGENT_EXIT_FAILED },
+		{ NULL, 0, false, false, false, false, true, true, "failed", AGENT_EXIT_FAILED },
+		{ NULL, 0, false, true, true, false, false, true, "failed", AGENT_EXIT_FAILED },
+		{ STOPPED_WORKER, 0, false, false, false, true, false, true, "failed",
+		  AGENT_EXIT_FAILED },
+		{ STOPPED_SIGNAL, 0, false, false, true, true, false, true, "ended", 0 },
+		{ STOPPED_SUPERSEDED, 0, false, false, true, true, true, true, "not_mine",
+		  AGENT_EXIT_NOT_MINE },
+		{ NULL, 0, true, false, false, false, false, false, "failed", AGENT_EXIT_FAILED },
+		{ NULL, 0, true, false, false, false, false, true, "ended", 0 },
+		{ NULL, 3 << 8, true, false, false, false, false, false, "ended", 3 },
+		{ STOPPED_SIGNAL, 0, true, false, false, false, false, false, "ended", 0 },
+	};
+
+	for (size_t i = 0; i < STK_LENGTH(rows); i++) {
+		struct agent agent;
+
+		open_ended(&agent, *state, rows[i].scratch);
+		agent.status = rows[i].status;
+		agent.stopped = rows[i].stopped;
+		agent.drain.at_ms = rows[i].drains;
+		agent.pushed = rows[i].pushed;
+		agent.leftovers = i;
+		if (rows[i].lost)
+			err_set(&agent.lost, EXIT_UNREACHABLE, "'step-7' was not uploaded");
+		if (rows[i].outputs_lost)
+			err_set(&agent.outputs.lost, EXIT_UNREACHABLE, "outputs were not uploaded");
+		if (rows[i].trouble)
+			err_set(&agent.trouble, EXIT_REFUSED, "no log");
+		command_end_conclude(&agent);
+		if (strcmp(agent.state, rows[i].state) != 0 || agent.exit != rows[i].exit)
+			fail_msg("row %zu: %s, %d", i, agent.state, agent.exit);
+		if (rows[i].drains)
+			assert_string_equal(agent.stopped, STOPPED_DRAIN);
+		assert_int_equal(agent.report.said.has_signal > 0, WIFSIGNALED(rows[i].status));
+		assert_int_equal(agent.report.said.has_leftovers > 0, i > 0);
+		assert_int_equal(agent.report.said.leftovers, i);
+		scene_close(&agent);
+	}
+}
+
 static void a_command_with_outputs_that_stay_here_has_failed(void **state)
 {
 	struct agent agent;
@@ -312,10 +394,12 @@ int main(void)
 		TEST(an_order_without_what_it_needs_is_passed_over),
 		TEST(what_no_uploader_has_taken_the_agent_does_itself),
 		TEST(an_uploader_that_hangs_is_killed_when_its_time_is_over),
+		TEST(a_signal_leaves_an_uploader_its_grace_where_there_is_one),
 		TEST(a_first_report_that_is_refused_is_the_agents_failure),
 		TEST(a_command_of_which_nobody_could_see_is_stopped),
 		TEST(a_later_report_that_is_refused_is_made_good_by_the_next_one),
 		TEST(a_precompile_with_graphs_that_stay_here_has_failed),
+		TEST(the_result_is_that_of_the_command_unless_something_stayed_here),
 		TEST(a_command_with_outputs_that_stay_here_has_failed),
 	};
 
