@@ -42,12 +42,13 @@ static bool is_effect(enum call_id id, const char *about)
 	bool shared = strstr(about, "work/") || strstr(about, "state/");
 
 	/* Most files are opened to be read. A draft that is left is nobody's; what SQLite
-	 * cannot do, it says by itself; the driver's own copies are its own; claims and leases run
-	 * out by themselves. A look at /proc takes the place of what the engine local notes of a
-	 * job that it has started; where it cannot note it before, nothing is started. */
+	 * cannot do, it says by itself; the driver's own copies are its own, and chunks of a
+	 * journal copies that readers do without; claims and leases run out by themselves. A look
+	 * at /proc takes the place of what the engine local notes of a job that it has started;
+	 * where it cannot note it before, nothing is started. */
 	if (id == CALL_open || id == CALL_openat || strstr(about, "/.local/") ||
 	    (strstr(about, "/engine.json") && !playing->setting.cloud) ||
-	    strstr(about, "/claims") || strstr(about, "/lease.json") ||
+	    strstr(about, "/chunks/") || strstr(about, "/claims") || strstr(about, "/lease.json") ||
 	    (id == CALL_unlinkat && strstr(about, "/.stk-tmp-")) || strstr(about, "/journal.db"))
 		return false;
 	return (shared && (call_rows[id].kind == CALL_CHANGES || id == CALL_write)) ||

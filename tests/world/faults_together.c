@@ -3,6 +3,8 @@
  * who is killed while it saves is started again. The families of faults_draw.c strike alone, each
  * at its own time, and seldom meet. These follow what the run does, so that one is there when its
  * companion is; the calm waits for them. See faults.h.
+ *
+ * Each draw is a statement of its own: in which order arguments are drawn, compilers differ.
  */
 #include <errno.h>
 
@@ -43,11 +45,6 @@ static int64_t seconds(int64_t least, int64_t most)
 	return (least + chance_below(most - least + 1)) * WORLD_S;
 }
 
-static void kills(struct fault *fault, enum target target)
-{
-	fault->target = target;
-}
-
 /* ---- the troubles ---- */
 
 /* A compiler dies in a graph, and the cache refuses: from then on, or the driver alone, a moment
@@ -55,12 +52,13 @@ static void kills(struct fault *fault, enum target target)
 static void with_its_cache(void)
 {
 	const struct setting *s = &playing->setting;
-	struct fault *kill =
-		after(FAULT_KILL, chance_one_in(2) ? EV_ATTEMPT_SUBMITTED : EV_ATTEMPT_STARTED,
-		      1 + chance_below(2), chance_below(GRAPHS_OF_JOB * s->compile_ns + WORLD_S));
+	int64_t at_ns = chance_below(GRAPHS_OF_JOB * s->compile_ns + WORLD_S);
+	int64_t times = 1 + chance_below(2);
+	enum event_kind event = chance_one_in(2) ? EV_ATTEMPT_SUBMITTED : EV_ATTEMPT_STARTED;
+	struct fault *kill = after(FAULT_KILL, event, times, at_ns);
 	struct fault *gone = at_same_time(FAULT_PLACE, kill);
 
-	kills(kill, TARGET_COMMAND);
+	kill->target = TARGET_COMMAND;
 	place_draw_of(gone, "/cache/", PLACE_REFUSES_COUNT);
 	if (chance_one_in(2)) {
 		gone->mode = MODE_MINUTE;
@@ -94,8 +92,8 @@ static int64_t around_a_save(void)
 
 static struct fault *kill_as_it_saves(void)
 {
-	struct fault *kill =
-		after(FAULT_KILL, EV_CHECKPOINT_COMPLETE, 1 + chance_below(4), around_a_save());
+	int64_t at_ns = around_a_save(), times = 1 + chance_below(4);
+	struct fault *kill = after(FAULT_KILL, EV_CHECKPOINT_COMPLETE, times, at_ns);
 
 	kill->target = chance_one_in(3) ? TARGET_AGENT : TARGET_COMMAND;
 	return kill;
@@ -117,8 +115,10 @@ static void with_its_newest(void)
 
 static void power_as_it_saves(void)
 {
-	(void)after(FAULT_POWER, EV_CHECKPOINT_COMPLETE, 1 + chance_below(4),
-		    chance_one_in(2) ? chance_below(WORLD_S / 2) : around_a_save());
+	int64_t at_ns = chance_one_in(2) ? chance_below(WORLD_S / 2) : around_a_save();
+	int64_t times = 1 + chance_below(4);
+
+	(void)after(FAULT_POWER, EV_CHECKPOINT_COMPLETE, times, at_ns);
 }
 
 /* A training fails so late that its limit comes in the pause before the next one, or when the next
@@ -127,11 +127,12 @@ static void before_its_deadline(void)
 {
 	const struct setting *s = &playing->setting;
 	struct fault *kill = fault_add(FAULT_KILL);
+	int64_t before_s = chance_below(s->backoff_first_s + 10);
 
-	kills(kill, TARGET_COMMAND);
-	kill->at_ns = (s->deadline_s - chance_below(s->backoff_first_s + 10) -
-		       (chance_one_in(2) ? s->checkpoint_grace_s : 0)) *
-		      WORLD_S;
+	if (chance_one_in(2))
+		before_s += s->checkpoint_grace_s;
+	kill->target = TARGET_COMMAND;
+	kill->at_ns = (s->deadline_s - before_s) * WORLD_S;
 	if (kill->at_ns < WORLD_S || chance_one_in(3)) {
 		kill->at_ns = seconds(1, 10);
 		kill->mode = MODE_CALM;
@@ -168,8 +169,8 @@ static void takes_no_jobs(void)
 static void out_of_sight(void)
 {
 	const struct setting *s = &playing->setting;
-	struct fault *stuck =
-		after(FAULT_PAUSE, EV_ATTEMPT_CLAIMED, 1 + chance_below(2), chance_below(WORLD_S));
+	int64_t at_ns = chance_below(WORLD_S), times = 1 + chance_below(2);
+	struct fault *stuck = after(FAULT_PAUSE, EV_ATTEMPT_CLAIMED, times, at_ns);
 	struct fault *unseen = at_same_time(s->cloud ? FAULT_SERVICE : FAULT_PLACE, stuck);
 
 	stuck->target = TARGET_AGENT;
@@ -189,8 +190,8 @@ static void out_of_sight(void)
 /* A driver that was away for minutes finds all that the job has said meanwhile, and is stopped. */
 static void behind_the_log(void)
 {
-	struct fault *away =
-		after(FAULT_PAUSE, EV_ATTEMPT_STARTED, 1 + chance_below(3), seconds(0, 10));
+	int64_t at_ns = seconds(0, 10), times = 1 + chance_below(3);
+	struct fault *away = after(FAULT_PAUSE, EV_ATTEMPT_STARTED, times, at_ns);
 	struct fault *stop = at_same_time(FAULT_STOP, away);
 
 	away->target = TARGET_DRIVER;
