@@ -76,7 +76,7 @@ static void judge(const struct story *story)
 	    code == EXIT_DETACHED || silence.had_signal || !seen_has_job(story) ||
 	    launch_is_over(story->run, flow->phase, flow->attempt))
 		return;
-	/* It looked for the job and submitted it again until its patience was over. */
+	/* The driver looked for the job and submitted it again until its patience was over. */
 	if (silence.unseen_ns >= flow->policy.unreachable_ms * WORLD_MS - 2 * WORLD_S)
 		return;
 	if (longest < flow->policy.unreachable_ms * WORLD_MS - 2 * WORLD_S)

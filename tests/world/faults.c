@@ -113,7 +113,7 @@ static void strike(struct fault *fault, struct process *process, struct call *ca
 	case FAULT_PLACE:
 		call->error =
 			fault->kind == FAULT_CALL ? fault->error : place_error(fault, call->id);
-		/* Who may not do it has not done it. */
+		/* A caller that may not do it has not done it. */
 		call->done = fault->done && call_rows[call->id].kind == CALL_CHANGES &&
 			     !call_is_answer(call->id, call->error);
 		process->refused++;

@@ -104,7 +104,7 @@ static void while_it_saves(void)
 	(void)kill_as_it_saves();
 }
 
-/* And the newest of what it has saved is damaged before it is started again. */
+/* The newest checkpoint is damaged as well, before the training is started again. */
 static void with_its_newest(void)
 {
 	struct fault *loss = at_same_time(FAULT_LOSS, kill_as_it_saves());

@@ -6,12 +6,14 @@
  */
 #include <string.h>
 
+#include "jobs/base/fs/fs.h"
+#include "jobs/base/mem.h"
 #include "tests/world/kernel.h"
 #include "tests/world/programs.h"
 
 void (*programs_tool)(struct tool_traits *ret);
 
-/* Takes its time; the exit status with which it ends at once, 0: it goes on and prints. */
+/* A tool takes its time. Returns the status with which it ends then; 0: it goes on and prints. */
 static int begin(struct tool_traits *ret)
 {
 	programs_tool(ret);
@@ -21,54 +23,34 @@ static int begin(struct tool_traits *ret)
 	return ret->exit;
 }
 
-static int neuron_ls_main(int argc, char **argv)
+static const struct tool {
+	const char *name, *well, *fault; /* what it prints of a machine */
+	int status;                      /* with which it ends where it finds a fault */
+} tools[] = {
+	{ "neuron-ls", "[{\"neuron_device\": 0, \"nc_count\": 2, \"neuron_processes\": []}]\n",
+	  "[]\n", 0 },
+	{ "nccom-test",
+	  "size(B) count(elems) type time:avg(us) algbw(GB/s) busbw(GB/s)\n"
+	  "1048576 262144 fp32 100.0 20.0 40.0\n"
+	  "Avg bus bandwidth:\t40.0000GB/s\n",
+	  "Failure running all_reduce\n", 1 },
+	{ "torchrun", "{\"busbw\": 10.0, \"time_us\": 100.0, \"ranks\": 2}\n",
+	  "{\"wrong\": 3, \"of\": 1000, \"expected\": 3.0}\n", 1 },
+};
+
+static int tool_main(int argc, char **argv)
 {
+	const struct tool *tool = tools;
 	struct tool_traits traits;
 	int failed = begin(&traits);
 
 	(void)argc;
-	(void)argv;
 	if (failed)
 		return failed;
-	program_say(1, "%s\n",
-		    traits.finds_fault ? "[]"
-				       : "[{\"neuron_device\": 0, \"nc_count\": 2, "
-					 "\"neuron_processes\": []}]");
-	return 0;
-}
-
-static int nccom_main(int argc, char **argv)
-{
-	struct tool_traits traits;
-	int failed = begin(&traits);
-
-	(void)argc;
-	(void)argv;
-	if (failed)
-		return failed;
-	if (traits.finds_fault) {
-		program_say(1, "Failure running all_reduce\n");
-		return 1;
-	}
-	program_say(1, "size(B) count(elems) type time:avg(us) algbw(GB/s) busbw(GB/s)\n"
-		       "1048576 262144 fp32 100.0 20.0 40.0\n"
-		       "Avg bus bandwidth:\t40.0000GB/s\n");
-	return 0;
-}
-
-static int torchrun_main(int argc, char **argv)
-{
-	struct tool_traits traits;
-	int failed = begin(&traits);
-
-	(void)argc;
-	(void)argv;
-	if (failed)
-		return failed;
-	program_say(1, traits.finds_fault
-			       ? "{\"wrong\": 3, \"of\": 1000, \"expected\": 3.0}\n"
-			       : "{\"busbw\": 10.0, \"time_us\": 100.0, \"ranks\": 2}\n");
-	return traits.finds_fault;
+	while (strcmp(tool->name, fs_basename(argv[0])) != 0)
+		tool++;
+	program_say(1, "%s", traits.finds_fault ? tool->fault : tool->well);
+	return traits.finds_fault ? tool->status : 0;
 }
 
 int programs_tensor_main(int argc, char **argv)
@@ -92,7 +74,6 @@ int programs_tensor_main(int argc, char **argv)
 
 void programs_register_tools(void)
 {
-	program_register("neuron-ls", neuron_ls_main);
-	program_register("nccom-test", nccom_main);
-	program_register("torchrun", torchrun_main);
+	for (size_t i = 0; i < STK_LENGTH(tools); i++)
+		program_register(tools[i].name, tool_main);
 }

@@ -93,7 +93,8 @@ void journal_sqlite_close(void *opened)
 	struct sqlite_store *store = opened;
 
 	sqlite3_finalize(store->append);
-	/* A close waits for nobody: who opens the database next brings in what is in its log. */
+	/* A close waits for nobody: the next one to open the database brings in what is in its log.
+	 */
 	if (store->db)
 		sqlite3_busy_handler(store->db, NULL, NULL);
 	sqlite3_close(store->db);

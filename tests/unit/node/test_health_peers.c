@@ -1,5 +1,6 @@
 /* What the nodes of a check-up tell each other through the workspace, how long they wait for it,
  * and whose word does not count; by a clock that the test sets. */
+#include "tests/unit/node/pauses.h"
 #include "tests/unit/node/place.h"
 
 #include "jobs/node/health/health_internal.h"
@@ -8,29 +9,7 @@
 #define NODES      3
 #define TIMEOUT_MS 60000
 
-static int64_t now_ms;
-static int64_t pauses[64];
-static size_t pause_count;
-static void (*on_pause)(void);
 static const struct place *here;
-
-struct mono __wrap_clock_mono_now(void);
-bool __wrap_cancel_pause(int64_t ms);
-
-struct mono __wrap_clock_mono_now(void)
-{
-	return (struct mono){ now_ms };
-}
-
-bool __wrap_cancel_pause(int64_t ms)
-{
-	if (pause_count < STK_LENGTH(pauses))
-		pauses[pause_count++] = ms;
-	now_ms += ms;
-	if (on_pause)
-		on_pause();
-	return true;
-}
 
 /* ---- nodes ---- */
 

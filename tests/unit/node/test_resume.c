@@ -1,6 +1,7 @@
 /* Which checkpoint a start that is not the first goes on from: what node 0 chooses, and how long
  * the others wait for it, by a clock that the test sets. And how often a claim is renewed by it. */
 #include "tests/unit/node/agent_run.h"
+#include "tests/unit/node/pauses.h"
 
 #include "jobs/cache/manifest/key_claim.h"
 #include "jobs/checkpoint/checkpoint.h"
@@ -10,29 +11,7 @@
 
 #define CLAIM_WAIT_MS 60000
 
-static int64_t now_ms;
-static int64_t pauses[64];
-static size_t pause_count;
-static void (*on_pause)(void);
 static const struct place *here;
-
-struct mono __wrap_clock_mono_now(void);
-bool __wrap_cancel_pause(int64_t ms);
-
-struct mono __wrap_clock_mono_now(void)
-{
-	return (struct mono){ now_ms };
-}
-
-bool __wrap_cancel_pause(int64_t ms)
-{
-	if (pause_count < STK_LENGTH(pauses))
-		pauses[pause_count++] = ms;
-	now_ms += ms;
-	if (on_pause)
-		on_pause();
-	return true;
-}
 
 static int reset(void **state)
 {
