@@ -90,8 +90,10 @@ static void add_gap(struct stall *stall, int64_t gap_ms)
 
 void stall_step(struct stall *stall, struct mono now, int64_t step)
 {
-	if (stall->stepped && step <= stall->step)
+	if (stall->stepped && step <= stall->step) {
+		stall->last = now;
 		return;
+	}
 	if (stall->saved)
 		stall->longest_pause = larger(stall->longest_pause, now.ms - stall->last.ms);
 	if (stall->stepped)

@@ -86,6 +86,8 @@ void stall_init(struct stall *stall, enum stall_mode mode, int64_t limit_ms, boo
 
 /* Signs of life, in any order; `now` never goes back. */
 void stall_output(struct stall *stall, struct mono now, bool drawn); /* no step in it */
+/* A step that its node has not reported before, nor a later one. The job is where its foremost node
+ * is; a node that follows is a sign of life as well. */
 void stall_step(struct stall *stall, struct mono now, int64_t step);
 void stall_compile(struct stall *stall, struct mono now, bool going_on); /* or done */
 /* The command waits for another process that compiles, and repeats that message. Only the first one

@@ -7,7 +7,9 @@
  * long; a transient local failure gets a few more tries, and a permanent refusal ends the driver at
  * once.
  */
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "jobs/base/process/cancel.h"
 #include "jobs/run/driver_internal.h"
@@ -76,6 +78,7 @@ static void begin_wait(struct driver *driver)
 	if (driver->away_since.ms > 0)
 		return;
 	driver->away_since = clock_mono_now();
+	snprintf(driver->away_nonce, sizeof driver->away_nonce, "%s", driver->flow.nonce);
 	free(driver->away_why);
 	driver->away_why = mem_copy(driver->failure->message);
 	if (options->on_away)
@@ -106,6 +109,9 @@ bool again_try(struct driver *driver)
 	}
 	if (!is_waited_for(driver))
 		return false;
+	/* What was waited for before this attempt was intended has answered. */
+	if (driver->away_since.ms > 0 && strcmp(driver->away_nonce, driver->flow.nonce) != 0)
+		again_works(driver);
 	begin_wait(driver);
 	driver->away_times++;
 	if (limit_ms > 0 && clock_mono_now().ms - silent_since(driver).ms >= limit_ms) {

@@ -105,9 +105,10 @@ static int take_run(struct driver *driver, struct err **err)
 {
 	const struct driver_options *options = driver->options;
 
-	if (!driver->lease && (preflight_state(&driver->probe, driver->journal, err) < 0 ||
-			       lease_take(driver->journal, driver->run, options->lease,
-					  options->on_wait, options->arg, &driver->lease, err) < 0))
+	if (!lease_is_held(driver->lease) &&
+	    (preflight_state(&driver->probe, driver->journal, err) < 0 ||
+	     lease_take(driver->journal, driver->run, options->lease, options->on_wait,
+			options->arg, &driver->lease, err) < 0))
 		return -1;
 	if (replay_all(driver, err) < 0)
 		return -1;

@@ -83,7 +83,7 @@ static bool hear_step(struct output_scan *listen, struct mono now)
 {
 	double value;
 	int64_t step;
-	bool found;
+	bool found, is_new;
 
 	if (!listen->step)
 		return false;
@@ -96,14 +96,16 @@ static bool hear_step(struct output_scan *listen, struct mono now)
 	if (!found || !(value >= 0 && value < 9e15))
 		return false;
 	step = (int64_t)value;
+	is_new = !listen->stepped || step > listen->last_step;
 	if (!listen->stepped)
-		listen->first_step = listen->last_step = step;
-	else if (step > listen->last_step)
+		listen->first_step = step;
+	if (is_new)
 		listen->last_step = step;
 	listen->stepped = true;
 	if (listen->meter)
 		step_rate_meter_step(listen->meter, step, clock_awake_now().ms, clock_utc_now());
-	stall_step(listen->stall, now, step);
+	if (is_new)
+		stall_step(listen->stall, now, step);
 	return true;
 }
 

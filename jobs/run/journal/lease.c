@@ -254,28 +254,24 @@ static int64_t time_to_wait(struct waiting *waiting, const struct lease *lease, 
 }
 
 int lease_take(struct journal *journal, const char *run, const struct lease_rules *rules,
-	       lease_wait_fn on_wait, void *arg, struct lease **ret, struct err **err)
+	       lease_wait_fn on_wait, void *arg, struct lease **lease, struct err **err)
 {
-	AUTO(lease_freep) struct lease *lease = NULL;
 	AUTO(loop_freep) struct loop *loop = NULL;
 	struct waiting waiting = { .journal = journal, .fn = on_wait, .arg = arg };
 	int64_t wait_ms = 0;
 	int taken;
 
-	while ((taken = lease_try(journal, run, rules, &lease, &wait_ms, err)) == 0) {
+	while ((taken = lease_try(journal, run, rules, lease, &wait_ms, err)) == 0) {
 		if (!loop && loop_new(&loop, err) < 0)
 			return -1;
-		wait_ms = time_to_wait(&waiting, lease, wait_ms, err);
+		wait_ms = time_to_wait(&waiting, *lease, wait_ms, err);
 		if (wait_ms < 0)
 			return -1;
 		loop_after(loop, wait_ms, stop_waiting, loop);
 		if (loop_run(loop, err) < 0)
 			return -1;
 	}
-	if (taken < 0)
-		return -1;
-	*ret = TAKE(lease);
-	return 0;
+	return taken < 0 ? -1 : 0;
 }
 
 int lease_keep(struct lease *lease, struct err **err)

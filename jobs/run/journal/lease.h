@@ -58,13 +58,19 @@ int lease_check(struct journal *journal, const char *run, const struct lease_rul
 bool lease_signal(const struct lease *lease, int signo);
 
 /* Tries until the lease is taken (0), or it is held by a live process or can be neither read nor
- * won (-1, EXIT_UNREACHABLE). `on_wait` (may be NULL) is called at the beginning of each kind of
- * wait with its cause (`trouble`; NULL: the holder, which may be dead) and its longest duration, 0
- * if unlimited. */
+ * won (-1, EXIT_UNREACHABLE). `*lease` is NULL before the first call; the caller frees it in every
+ * case, and passes it again where it tries again: a write whose answer was lost is known by it as
+ * our own, and need not be waited for. `on_wait` (may be NULL) is called at the beginning of each
+ * kind of wait with its cause (`trouble`; NULL: the holder, which may be dead) and its longest
+ * duration, 0 if unlimited. */
 typedef void (*lease_wait_fn)(void *arg, const char *holder, const struct err *trouble,
 			      int64_t at_most_ms);
 int lease_take(struct journal *journal, const char *run, const struct lease_rules *rules,
-	       lease_wait_fn on_wait, void *arg, struct lease **ret, struct err **err);
+	       lease_wait_fn on_wait, void *arg, struct lease **lease, struct err **err);
+
+/* True if it was taken, and no other process is known to have taken it since. Its time may be over:
+ * see lease_is_mine(). False for NULL. */
+bool lease_is_held(const struct lease *lease);
 
 /* Call it before every effect. Returns 0 if the lease is held (renewed, if that was due; else only
  * a clock was read), or -1 if it is not, or that cannot be proved now: EXIT_BUSY: another process

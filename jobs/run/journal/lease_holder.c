@@ -35,6 +35,11 @@ static int64_t own_limit(const struct lease *lease)
 	return lease->rules.valid_ms - lease->rules.valid_ms / 6;
 }
 
+bool lease_is_held(const struct lease *lease)
+{
+	return lease && lease->held;
+}
+
 bool lease_is_mine(const struct lease *lease)
 {
 	return lease->held &&

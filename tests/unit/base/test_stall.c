@@ -135,7 +135,7 @@ static void each_phase_before_the_first_step_has_its_own_limit(void **state)
 	assert_stalls_at(&stall, 0, 2 * HOUR, DOING_COMPILE);
 }
 
-static void only_a_larger_step_counts_once_a_step_was_seen(void **state)
+static void other_lines_do_not_count_once_a_step_was_seen(void **state)
 {
 	struct stall stall;
 	struct stall_silence verdict;
@@ -147,12 +147,30 @@ static void only_a_larger_step_counts_once_a_step_was_seen(void **state)
 	steps(&stall, &now, 1, 20);
 	for (from = now; now < from + MINUTE; now += SECOND) {
 		assert_false(stall_check(&stall, at(now), &verdict));
-		stall_step(&stall, at(now), 20);      /* the same again */
-		stall_step(&stall, at(now), 3);       /* a replay */
-		stall_output(&stall, at(now), false); /* other lines */
+		stall_output(&stall, at(now), false);
 	}
 	assert_true(stall_check(&stall, at(now + SECOND), &verdict));
 	assert_int_equal(verdict.doing, DOING_STEP);
+}
+
+static void a_node_that_is_behind_counts_as_long_as_it_follows(void **state)
+{
+	struct stall stall;
+	struct stall_silence verdict;
+	int64_t now = 0;
+
+	(void)state;
+	stall_init(&stall, STALL_FIXED, MINUTE, true, at(0));
+	steps(&stall, &now, 1, 20);
+	for (int64_t step = 3; step <= 20; step++) {
+		for (int second = 0; second < 60; second++)
+			assert_false(stall_check(&stall, at(now += SECOND), &verdict));
+		stall_step(&stall, at(now), step);
+	}
+	assert_int_equal(stall.step, 20);
+	for (int second = 0; second < 60; second++)
+		assert_false(stall_check(&stall, at(now += SECOND), &verdict));
+	assert_true(stall_check(&stall, at(now + SECOND), &verdict));
 }
 
 static void bytes_compile_lines_and_cache_bytes_count_as_well(void **state)
@@ -511,7 +529,8 @@ int main(void)
 		cmocka_unit_test(a_fixed_limit_holds_for_steps_and_never_shortens_the_others),
 		cmocka_unit_test(off_is_off),
 		cmocka_unit_test(each_phase_before_the_first_step_has_its_own_limit),
-		cmocka_unit_test(only_a_larger_step_counts_once_a_step_was_seen),
+		cmocka_unit_test(other_lines_do_not_count_once_a_step_was_seen),
+		cmocka_unit_test(a_node_that_is_behind_counts_as_long_as_it_follows),
 		cmocka_unit_test(bytes_compile_lines_and_cache_bytes_count_as_well),
 		cmocka_unit_test(waiting_for_anothers_compilation_counts_once),
 		cmocka_unit_test(a_progress_bar_puts_the_verdict_off_by_an_hour_and_no_longer),

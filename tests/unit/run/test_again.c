@@ -208,6 +208,23 @@ static void after_its_time_is_over_a_driver_ends_unreachable(void **state)
 	assert_string_equal(driver.failure->message, "no answer");
 }
 
+static void a_wait_before_an_attempt_was_intended_does_not_count_against_it(void **state)
+{
+	(void)state;
+	driver.reaches_out = true;
+	driver.flow.policy.unreachable_ms = 60000;
+	fail_with(EXIT_UNREACHABLE);
+	assert_true(again_try(&driver));
+	driver.away_since.ms -= 60000;
+	driver.flow.attempt_state = ATTEMPT_INTENDED;
+	snprintf(driver.flow.nonce, sizeof driver.flow.nonce, "another");
+	fail_with(EXIT_UNREACHABLE);
+	assert_true(again_try(&driver));
+	driver.away_since.ms -= 60000;
+	fail_with(EXIT_UNREACHABLE);
+	assert_false(again_try(&driver));
+}
+
 /* Another driver has written to the journal. */
 static void take_over(void)
 {
@@ -261,6 +278,7 @@ int main(void)
 		TEST(a_wait_is_recorded_once_and_its_end),
 		TEST(it_waits_ever_longer_and_never_long_where_it_is_urgent),
 		TEST(after_its_time_is_over_a_driver_ends_unreachable),
+		TEST(a_wait_before_an_attempt_was_intended_does_not_count_against_it),
 		TEST(a_driver_that_was_taken_over_waits_for_nothing),
 		TEST(without_its_lease_a_driver_does_nothing_and_leaves_the_loop),
 	};

@@ -148,6 +148,50 @@ static void note_wait(void *arg, const char *holder, const struct err *trouble, 
 	told->at_most_ms = at_most_ms;
 }
 
+static int fail_get(struct store *store, const char *key, size_t max, struct sb *ret,
+		    char ret_tag[STORE_TAG], struct err **err)
+{
+	(void)store, (void)key, (void)max, (void)ret, (void)ret_tag;
+	return err_set(err, EXIT_UNREACHABLE, "no answer");
+}
+
+static struct store_backend silent;
+static const struct store_backend *answering;
+
+/* Done, and from then on nothing answers. */
+static int put_and_be_silent(struct store *store, const char *key, const char *tag,
+			     const void *bytes, size_t len, struct err **err)
+{
+	assert_int_equal(answering->replace_if_same(store, key, tag, bytes, len, err), 1);
+	store->backend = &silent;
+	return err_set(err, EXIT_UNREACHABLE, "no answer");
+}
+
+static void a_write_whose_answer_was_lost_is_known_as_our_own_at_the_next_try(void **state)
+{
+	struct lease *before = take(&slow);
+	AUTO(lease_freep) struct lease *lease = NULL;
+	struct store *store = journal_store(journal);
+	struct store_backend losing = *store->backend;
+	AUTO(err_freep) struct err *err = NULL;
+
+	(void)state;
+	lease_freep(&before);
+	answering = store->backend;
+	silent = losing;
+	silent.get = fail_get;
+	losing.replace_if_same = put_and_be_silent;
+	store->backend = &losing;
+	assert_int_equal(lease_take(journal, "r", &slow, NULL, NULL, &lease, &err), -1);
+	assert_int_equal(err->code, EXIT_UNREACHABLE);
+	assert_false(lease_is_held(lease));
+	err_freep(&err);
+	store->backend = answering;
+	/* Without a wait of a minute for its own death. */
+	assert_int_equal(lease_take(journal, "r", &slow, NULL, NULL, &lease, &err), 0);
+	assert_true(lease_is_held(lease));
+}
+
 /* Says once what it waits for. */
 static void who_waits_for_right_conditions_gives_up_when_the_run_says_so(void **state)
 {
@@ -176,6 +220,7 @@ static void who_waits_for_right_conditions_gives_up_when_the_run_says_so(void **
 	assert_non_null(strstr(err->message, "given up after limits.unreachable, 2 s"));
 	assert_int_equal(told.troubles, 1);
 	assert_int_equal(told.at_most_ms, 2000);
+	lease_freep(&lease);
 	lease = take(&fast);
 	lease_freep(&lease);
 }
@@ -228,6 +273,7 @@ int main(void)
 		TEST(what_refuses_right_conditions_is_tried_ever_more_rarely),
 		TEST(a_holder_whose_right_conditions_are_refused_has_no_lease_in_the_end),
 		TEST(who_waits_for_right_conditions_gives_up_when_the_run_says_so),
+		TEST(a_write_whose_answer_was_lost_is_known_as_our_own_at_the_next_try),
 	};
 	int failed;
 
