@@ -124,15 +124,29 @@ static void on_waited(void *arg, struct aws_reply *reply)
 	waited->done = true;
 }
 
+/* A turn of the wait for a call that has its time until `end`. */
+static int perform_turn(struct aws *aws, struct mono end, int64_t total_ms, struct err **err)
+{
+	if (clock_mono_now().ms >= end.ms)
+		return err_set(err, EXIT_UNREACHABLE, "there was no answer within %lld s",
+			       (long long)(total_ms / 1000));
+	return aws_wait_turn(aws, err);
+}
+
 int aws_perform(struct aws *aws, const struct aws_call *call, struct aws_reply *ret,
 		struct err **err)
 {
 	struct aws_waited waited = { ret, false };
+	struct aws_call limited = *call;
+	int64_t total_ms = call->total_ms ? call->total_ms : AWS_CALL_MS;
+	struct mono end = { clock_mono_now().ms + total_ms };
+	struct aws_request *request;
 
-	struct aws_request *request = aws_request_start(aws, call, on_waited, &waited);
-
+	limited.silent_ms = call->silent_ms ? call->silent_ms : AWS_SILENT_MS;
+	limited.again_ms = call->again_ms ? call->again_ms : AWS_AGAIN_MS;
+	request = aws_request_start(aws, &limited, on_waited, &waited);
 	while (!waited.done)
-		if (aws_wait_turn(aws, err) < 0) {
+		if (perform_turn(aws, end, total_ms, err) < 0) {
 			bool sent = request->attempts > 0;
 
 			aws_request_cancel(request);

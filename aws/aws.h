@@ -72,9 +72,20 @@ struct aws_call {
 	size_t reply_max; /* limit of a gathered body; 0: 8 MiB */
 	/* An attempt ends if nothing was received or sent for `silent_ms`, 0: 60 s. No attempt
 	 * begins later than `again_ms` after the first, or after the sink last received bytes; 0:
-	 * the number of attempts is the only limit. */
+	 * the number of attempts is the only limit. For aws_perform() 0 means AWS_SILENT_MS and
+	 * AWS_AGAIN_MS. */
 	int64_t silent_ms, again_ms;
+	int64_t total_ms; /* aws_perform() waits no longer; 0: AWS_CALL_MS */
 };
+
+/* The longest time that a process waits for one call: aws_perform(), and a small request of s3.h. A
+ * driver does nothing else meanwhile: it renews its lease and looks at its limits between calls.
+ * Services answer within a second or two, and an attempt that is silent for AWS_SILENT_MS ends
+ * early enough for another one. */
+#define AWS_CALL_MS   30000
+#define AWS_SILENT_MS 10000
+#define AWS_AGAIN_MS  15000
+
 #define AWS_CALL_INIT(op) ((struct aws_call){ .operation = AWS_##op, .body_fd = -1 })
 
 struct aws_reply {
@@ -108,7 +119,8 @@ void aws_request_limit(struct aws_request *request, int64_t silent_ms, int64_t a
 /* Makes progress on all calls; waits `wait_ms` at most. */
 void aws_turn(struct aws *aws, int64_t wait_ms);
 
-/* Performs one call and waits for its end. Returns 0 with a reply that is ok, -1 with `err`;
+/* Performs one call and waits for its end, AWS_CALL_MS at most: a call that takes longer fails with
+ * EXIT_UNREACHABLE, effect unknown. Returns 0 with a reply that is ok, -1 with `err`;
  * `ret` has status and code in both cases.
  *
  * Once this process is asked to stop waiting (cancel.h), this wait soon ends early, and a new one

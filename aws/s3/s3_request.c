@@ -84,10 +84,10 @@ void s3_request_send(struct s3_request *request, aws_done_fn done, void *arg)
 
 void s3_request_small(struct s3_request *request)
 {
-	request->call.silent_ms = S3_SMALL_SILENT_MS;
-	request->call.again_ms = S3_SMALL_AGAIN_MS;
+	request->call.silent_ms = AWS_SILENT_MS;
+	request->call.again_ms = AWS_AGAIN_MS;
 	if (request->sent)
-		aws_request_limit(request->sent, S3_SMALL_SILENT_MS, S3_SMALL_AGAIN_MS);
+		aws_request_limit(request->sent, AWS_SILENT_MS, AWS_AGAIN_MS);
 }
 
 void s3_request_release(struct s3_request *request)

@@ -85,9 +85,7 @@ void s3_operation_small(struct s3_operation *op);
  * Transfers to and from files, and operations begun by …_start and not waited for, have more
  * time: they are to survive an outage, on a slow link too. */
 #define S3_SMALL_BYTES      ((uint64_t)1 << 20)
-#define S3_SMALL_SILENT_MS  10000
-#define S3_SMALL_AGAIN_MS   15000 /* so that the last attempt ends in time */
-#define S3_SMALL_WAIT_MS    ((int64_t)30 * 1000)
+#define S3_SMALL_WAIT_MS    ((int64_t)AWS_CALL_MS)
 #define S3_SMALL_WAIT_BYTES ((uint64_t)64 << 10)
 /* Limit for one page of a listing that is waited for: usually 300 KiB, never more than 4 MiB. */
 #define S3_PAGE_WAIT_MS ((int64_t)60 * 1000)

@@ -4,8 +4,6 @@
 
 #include "jobs/engine/sagemaker/sagemaker_internal.h"
 
-#define CALL_SILENT_MS 20000 /* an answer takes a second */
-
 int sagemaker_nodes(const struct sagemaker *sagemaker)
 {
 	return (int)js_int(sagemaker->plan, "nodes", 1);
@@ -19,7 +17,6 @@ int sagemaker_call(struct sagemaker *sagemaker, enum aws_operation operation, co
 	memset(ret, 0, sizeof *ret);
 	if (!sagemaker->aws && aws_open(&sagemaker->aws, err) < 0)
 		return -1;
-	what.silent_ms = CALL_SILENT_MS;
 	return aws_perform(sagemaker->aws, &what, ret, err);
 }
 

@@ -230,6 +230,24 @@ static void who_says_nothing_is_not_asked_again_after_its_time(void **state)
 	assert_int_equal(reply.attempts, 1);
 }
 
+/* A driver does nothing else while it waits, however many attempts would follow. */
+static void a_call_is_waited_for_no_longer_than_its_time(void **state)
+{
+	AUTO(peer_freep) struct peer *peer = PEER({ .hang = true });
+	AUTO(aws_freep) struct aws *aws = client(peer);
+	struct aws_call call = get();
+	AUTO(aws_reply_release) struct aws_reply reply = { 0 };
+	AUTO(err_freep) struct err *err = NULL;
+
+	(void)state;
+	call.total_ms = 1000;
+	assert_int_equal(aws_perform(aws, &call, &reply, &err), -1);
+	assert_int_equal(err->code, EXIT_UNREACHABLE);
+	assert_contains(err->message, "no answer within 1 s");
+	assert_true(reply.maybe_done);
+	assert_int_equal(peer->request_count, 1);
+}
+
 /* As one learns only after the start how it is waited for. */
 static void a_call_that_has_begun_gets_other_limits(void **state)
 {
@@ -274,6 +292,7 @@ int main(void)
 		T(a_sink_that_has_enough_ends_the_call_for_good),
 		T(a_slow_body_is_asked_for_again_after_its_time),
 		T(who_says_nothing_is_not_asked_again_after_its_time),
+		T(a_call_is_waited_for_no_longer_than_its_time),
 		T(a_call_that_has_begun_gets_other_limits),
 		T(an_object_can_be_shared_by_a_url),
 	};
