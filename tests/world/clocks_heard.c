@@ -137,6 +137,10 @@ static bool is_obeyed(const struct signalled *signal, const struct story *story)
 
 static void on_second(const struct story *story)
 {
+	/* Without a job there is only an end to journal, and SQLite tries again by itself while
+	 * another program writes. */
+	if (request.open && !flow_may_have_job(&story->shadow) && sqlite_is_held())
+		stretch_begin(&request.since, request.since.who);
 	if (request.open && request.since.who == seen_driver() &&
 	    stretch_ns(&request.since) > heard_ns())
 		rule_breaks("C1", "a stop was requested %.1f s ago and nothing is done",
