@@ -248,6 +248,14 @@ static bool pointer_agrees(struct checkpoint_check *check, const char *root,
 				     step);
 }
 
+/* True if something shows that all of it is there: a file that ends by its own format, or older
+ * siblings (with which it agrees). */
+static bool is_shown_whole(const struct checkpoint_tree *tree, const unsigned char *opaque,
+			   size_t older_count)
+{
+	return older_count > 0 || (tree->single && !opaque[0]);
+}
+
 bool candidate_prove(const char *root, const struct checkpoint_tree *tree, struct ckpt *ckpt,
 		     const struct checkpoint_tree *const older[SIBLINGS], size_t older_count)
 {
@@ -261,7 +269,19 @@ bool candidate_prove(const char *root, const struct checkpoint_tree *tree, struc
 			 sibling_check_agree(&check, opaque, older, older_count);
 	ckpt->why = TAKE(check.why);
 	ckpt->positively_verified =
-		ckpt->complete && (ckpt->kind != &kind_files || older_count > 0 ||
-				   (tree->single && !opaque[0]) || ckpt->described);
+		ckpt->complete && (ckpt->kind != &kind_files || ckpt->described ||
+				   is_shown_whole(tree, opaque, older_count));
 	return true;
+}
+
+void candidate_prove_part(const struct checkpoint_tree *tree, struct ckpt *ckpt,
+			  const struct checkpoint_tree *const older[SIBLINGS], size_t older_count)
+{
+	struct checkpoint_check check = { .tree = tree, .name = ckpt->name, .step = ckpt->step };
+	AUTO(auto_free) unsigned char *opaque = mem_zero(tree->count + 1, 1);
+
+	ckpt->complete = candidate_part_sound(tree, ckpt, opaque);
+	ckpt->positively_verified = ckpt->complete && is_shown_whole(tree, opaque, older_count) &&
+				    sibling_check_agree(&check, opaque, older, older_count);
+	free(check.why);
 }

@@ -57,6 +57,11 @@ bool candidate_part_sound(const struct checkpoint_tree *tree, struct ckpt *ckpt,
 bool candidate_prove(const char *root, const struct checkpoint_tree *tree, struct ckpt *ckpt,
 		     const struct checkpoint_tree *const older[SIBLINGS], size_t older_count);
 
+/* Does the same for a part: it is complete if it is sound. Its older siblings, parts of the same
+ * node, only verify it: a node need not save the same each time. */
+void candidate_prove_part(const struct checkpoint_tree *tree, struct ckpt *ckpt,
+			  const struct checkpoint_tree *const older[SIBLINGS], size_t older_count);
+
 /* Returns the content of this kind's pointer file in `root`, or NULL if it is absent. The caller
  * frees it. */
 char *checkpoint_pointer_text(const char *root, const struct ckpt_kind *kind);

@@ -332,11 +332,6 @@ static int prove(struct ckpt_watch *watch, struct watched *item, struct err **er
 	/* If it changed again, the next look will see that. */
 	if (there <= 0 || strcmp(tag, item->ckpt.tag) != 0)
 		return there < 0 ? -1 : 0;
-	if (watch->parts) {
-		item->sound = item->ckpt.complete = candidate_part_sound(&tree, &item->ckpt, NULL);
-		item->proved = true;
-		return 0;
-	}
 	while (count < SIBLINGS) {
 		const struct watched *below = neighbour_below(watch, item->ckpt.name, step);
 		AUTO(auto_free) char *path = NULL;
@@ -350,7 +345,12 @@ static int prove(struct ckpt_watch *watch, struct watched *item, struct err **er
 			return -1;
 		count += there > 0;
 	}
-	item->sound = candidate_prove(watch->root, &tree, &item->ckpt, older, count);
+	if (watch->parts) {
+		candidate_prove_part(&tree, &item->ckpt, older, count);
+		item->sound = item->ckpt.complete;
+	} else {
+		item->sound = candidate_prove(watch->root, &tree, &item->ckpt, older, count);
+	}
 	item->proved = true;
 	return 0;
 }

@@ -452,7 +452,7 @@ static void last_words(struct work *work)
 }
 
 /* No process writes any more, so nothing needs time to settle. But a save that was cut off may lack
- * its last files: then only what something vouches for counts at once. */
+ * its last files, or the rest of one: then only what something vouches for counts at once. */
 static void last_pass(struct work *work)
 {
 	if (work->push)
@@ -464,7 +464,7 @@ static void last_pass(struct work *work)
 	/* There is no later time for what was put aside. */
 	checkpoint_watch_again(work->watch);
 	checkpoint_watch_quiet_verified(work->watch, 0);
-	if (!work->cut || work->coordinator)
+	if (!work->cut)
 		checkpoint_watch_quiet(work->watch, 0);
 	pass(work);
 	if (!work->ended)

@@ -201,7 +201,7 @@ void passed_at_end(struct passed *passed, struct ckpt_watch *watch,
 		say_at_end(passed, ckpt->name, ckpt->why);
 	/* Nothing speaks for those that were not marked. A verified one was kept back by trouble.
 	 */
-	for (size_t i = 0; cut && !coordinator && i < PARTIAL_MAX; i++) {
+	for (size_t i = 0; cut && i < PARTIAL_MAX; i++) {
 		AUTO(auto_free) char *name = NULL;
 
 		ckpt = checkpoint_watch_next(watch);

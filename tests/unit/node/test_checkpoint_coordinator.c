@@ -18,7 +18,8 @@
 	"k=$STOKER_NODE_RANK; far=%s/far; c=$STOKER_CHECKPOINT_DIR; set -e; "                      \
 	"save() { mkdir -p $c/step-$1; echo ${2:-part}$k > $c/step-$1/shard-$k.bin; }; "           \
 	"until_there() { until [ -e $1 ]; do sleep 0.02; done; }; "                                \
-	"marked() { until_there $far/marks/step-$1" MARK_SUFFIX "; }; "
+	"marked() { until_there $far/marks/step-$1" MARK_SUFFIX "; }; "                            \
+	"sent() { until_there $far/shards/step-$1/node-$k.json; }; "
 
 static char *script_of(const struct place *place, const char *what)
 {
@@ -401,8 +402,6 @@ static void run_broken(const struct place *place, int attempt, const char *saves
 
 	unlink(failed); /* of the attempt before */
 	js_put(order, "attempt", json_integer(attempt));
-	if (!strstr(saves, "marked"))
-		js_put(order, "heartbeat_ms", json_integer(UNSETTLED_MS));
 	gang_start(&gang, place, order);
 	gang_end(&gang);
 	assert_int_equal(gang.ends[1], 1);
@@ -414,7 +413,7 @@ static void who_was_cut_off_before_its_first_shard_may_have_had_one(void **state
 	AUTO(auto_free) char *why = NULL;
 
 	/* Nor does the one tell anything of the other. */
-	run_broken(place, 1, "save 5; save 10");
+	run_broken(place, 1, "save 5; save 10; sent 10");
 	assert_false(is_marked(place, "step-5"));
 	assert_false(is_marked(place, "step-10"));
 	why = why_of(place, "step-10");

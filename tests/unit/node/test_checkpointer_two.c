@@ -190,9 +190,11 @@ static void what_a_node_was_cut_off_from_is_told_at_the_end(void **state)
 	json_auto_t *partial = NULL, *lost = NULL;
 	struct pair pair;
 
-	load_pair(&pair, *state, NEVER_MS, 0);
+	load_pair(&pair, *state, BEAT_MS, 0);
 	save_part(&pair, 0, 10);
 	start_pair(&pair);
+	while (!is_there(&pair.of[0], "far/shards/step-10/node-0.json"))
+		pause_ms(BEAT_MS);
 	tell(&pair.of[1], "\"last\",\"cut\":true");
 	json_decref(hear(&pair.of[1], "kept"));
 	tell(&pair.of[0], "\"last\",\"cut\":true");
@@ -202,6 +204,24 @@ static void what_a_node_was_cut_off_from_is_told_at_the_end(void **state)
 	lost = hear(&pair.of[0], "lost");
 	assert_string_equal(js_str(lost, "class"), "transient-infra");
 	end_pair(&pair, NULL);
+}
+
+/* The node may have been cut off in the middle of a file. */
+static void what_was_saved_just_before_a_node_was_cut_off_does_not_count(void **state)
+{
+	AUTO(auto_free) char *said = NULL;
+	struct pair pair;
+
+	load_pair(&pair, *state, NEVER_MS, 0);
+	save_parts(&pair, 10);
+	start_pair(&pair);
+	tell(&pair.of[1], "\"last\"");
+	json_decref(hear(&pair.of[1], "kept"));
+	tell(&pair.of[0], "\"last\",\"cut\":true");
+	said = rest(&pair.of[0]);
+	assert_has(said, "partial ");
+	end_pair(&pair, NULL);
+	assert_false(is_there(&pair.of[0], "far/marks/step-10" MARK_SUFFIX));
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, place_make, place_remove)
@@ -216,6 +236,7 @@ int main(void)
 		TEST(what_two_nodes_do_not_agree_on_is_lost_by_the_user),
 		TEST(what_waits_for_a_dead_node_is_lost_by_its_machine),
 		TEST(what_a_node_was_cut_off_from_is_told_at_the_end),
+		TEST(what_was_saved_just_before_a_node_was_cut_off_does_not_count),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
