@@ -24,8 +24,9 @@
  * mark is withdrawn, and the union is judged again.
  *
  * When its command is over and anything was saved, node 0 waits for the "last" of all other nodes:
- * as long as a node shows that it lives, and SILENT_BEATS heartbeats longer, without the time in
- * which node 0 itself was stopped. The watchdog (watchdog.h) decides whether a node that lives
+ * as long as a node shows that it lives, and SILENT_BEATS heartbeats longer (20 s for a node that
+ * has said nothing since the attempt began), without the time in which node 0 itself was stopped.
+ * The watchdog (watchdog.h) decides whether a node that lives
  * still makes progress. A checkpoint stays unmarked if a node with a part of it died. The same
  * holds if a node was cut off before it saved its part, unless another one of the same series is
  * marked without that node: a node that never saves has no part in the others either.

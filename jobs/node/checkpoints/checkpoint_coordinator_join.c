@@ -11,6 +11,9 @@
  * LEAVING_PAUSE_MS. */
 #define LEAVING_MS       ((int64_t)60 * 1000)
 #define LEAVING_PAUSE_MS 1000
+/* How long a node is waited for that has said nothing at all: its command has probably never begun,
+ * or all of its words are lost. */
+#define UNHEARD_MS 20000
 
 static const json_t *parts_of(const struct checkpoint_coordinator *coordinator, int node)
 {
@@ -351,12 +354,15 @@ int64_t checkpoint_coordinator_newest(const struct checkpoint_coordinator *coord
 static bool is_silent(const struct checkpoint_coordinator *coordinator, int node, struct mono now)
 {
 	const struct coordinator_peer *peer = &coordinator->peers[node];
+	int64_t most = SILENT_BEATS * coordinator->config->heartbeat_ms;
 	int64_t since =
 		peer->at.ms > coordinator->last_at.ms ? peer->at.ms : coordinator->last_at.ms;
 
 	if (since < coordinator->awake.ms)
 		since = coordinator->awake.ms;
-	return now.ms - since > SILENT_BEATS * coordinator->config->heartbeat_ms;
+	if (!peer->state && most > UNHEARD_MS)
+		most = UNHEARD_MS;
+	return now.ms - since > most;
 }
 
 /* If machines sleep together, or processes are stopped together, the first to go on would take all

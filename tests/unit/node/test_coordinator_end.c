@@ -70,6 +70,39 @@ static void who_is_silent_for_thirty_beats_is_not_waited_for(void **state)
 	close_all(sides);
 }
 
+/* Its command never began: thirty beats of a far workspace would be five minutes. */
+static void who_never_said_anything_is_waited_for_twenty_seconds(void **state)
+{
+	struct side sides[NODES];
+
+	leave_waiting(sides, *state, 1);
+	sides[0].config.heartbeat_ms = 10000;
+	for (int i = 0; i < 20; i++) {
+		assert_true(is_waiting(&sides[0]));
+		ticks_ms += 1000;
+	}
+	assert_true(is_waiting(&sides[0]));
+	ticks_ms++;
+	assert_false(is_waiting(&sides[0]));
+	close_all(sides);
+}
+
+static void who_has_said_something_is_waited_for_longer(void **state)
+{
+	struct side sides[NODES];
+
+	leave_waiting(sides, *state, 1);
+	sides[0].config.heartbeat_ms = 10000;
+	for (int i = 1; i < NODES; i++)
+		(void)go(&sides[i]);
+	for (int i = 0; i <= 300; i++) {
+		assert_true(is_waiting(&sides[0]));
+		ticks_ms += 1000;
+	}
+	assert_false(is_waiting(&sides[0]));
+	close_all(sides);
+}
+
 static void who_says_anything_is_waited_for_anew(void **state)
 {
 	struct side sides[NODES];
@@ -130,6 +163,7 @@ static void looks_come_each_second_for_a_minute_and_then_as_usual(void **state)
 
 	leave_waiting(sides, *state, LOOK_MS);
 	sides[0].config.heartbeat_ms = LATER_MS;
+	(void)go(&sides[1]);
 	assert_int_equal(checkpoint_coordinator_pause(sides[0].coordinator), 250);
 	for (size_t i = 0; i < STK_LENGTH(pauses); i++) {
 		assert_true(is_waiting(&sides[0]));
@@ -285,6 +319,8 @@ int main(void)
 		TEST(node_0_waits_for_the_last_word_of_who_lives),
 		TEST(without_a_checkpoint_node_0_waits_for_nobody),
 		TEST(who_is_silent_for_thirty_beats_is_not_waited_for),
+		TEST(who_never_said_anything_is_waited_for_twenty_seconds),
+		TEST(who_has_said_something_is_waited_for_longer),
 		TEST(who_says_anything_is_waited_for_anew),
 		TEST(time_in_which_node_0_itself_was_stopped_does_not_count),
 		TEST(a_short_pause_of_node_0_counts),
