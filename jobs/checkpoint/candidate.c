@@ -248,12 +248,14 @@ static bool pointer_agrees(struct checkpoint_check *check, const char *root,
 				     step);
 }
 
-/* True if something shows that all of it is there: a file that ends by its own format, or older
- * siblings (with which it agrees). */
+/* True if something shows that all of it is there: a file that ends by its own format, or an older
+ * sibling with which it agrees and that has no longer file of a format that tells nothing. A file
+ * that was cut off in its second half agrees, too. */
 static bool is_shown_whole(const struct checkpoint_tree *tree, const unsigned char *opaque,
-			   size_t older_count)
+			   const struct checkpoint_tree *const older[SIBLINGS], size_t older_count)
 {
-	return older_count > 0 || (tree->single && !opaque[0]);
+	return older_count > 0 ? !sibling_check_shorter(tree, opaque, older[0])
+			       : tree->single && !opaque[0];
 }
 
 bool candidate_prove(const char *root, const struct checkpoint_tree *tree, struct ckpt *ckpt,
@@ -270,7 +272,7 @@ bool candidate_prove(const char *root, const struct checkpoint_tree *tree, struc
 	ckpt->why = TAKE(check.why);
 	ckpt->positively_verified =
 		ckpt->complete && (ckpt->kind != &kind_files || ckpt->described ||
-				   is_shown_whole(tree, opaque, older_count));
+				   is_shown_whole(tree, opaque, older, older_count));
 	return true;
 }
 
@@ -281,7 +283,8 @@ void candidate_prove_part(const struct checkpoint_tree *tree, struct ckpt *ckpt,
 	AUTO(auto_free) unsigned char *opaque = mem_zero(tree->count + 1, 1);
 
 	ckpt->complete = candidate_part_sound(tree, ckpt, opaque);
-	ckpt->positively_verified = ckpt->complete && is_shown_whole(tree, opaque, older_count) &&
+	ckpt->positively_verified = ckpt->complete &&
+				    is_shown_whole(tree, opaque, older, older_count) &&
 				    sibling_check_agree(&check, opaque, older, older_count);
 	free(check.why);
 }

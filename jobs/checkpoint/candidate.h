@@ -73,5 +73,9 @@ bool sibling_check_related(const char *name, const char *other);
 /* True if a candidate is like its older siblings: see sibling_check.c. */
 bool sibling_check_agree(struct checkpoint_check *check, const unsigned char *opaque,
 			 const struct checkpoint_tree *const older[SIBLINGS], size_t older_count);
+/* True if a file of unknown format is shorter than the same one of the older sibling, or has no
+ * counterpart there. */
+bool sibling_check_shorter(const struct checkpoint_tree *tree, const unsigned char *opaque,
+			   const struct checkpoint_tree *older);
 
 #endif

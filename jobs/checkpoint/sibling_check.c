@@ -158,3 +158,18 @@ bool sibling_check_agree(struct checkpoint_check *check, const unsigned char *op
 			return false;
 	return true;
 }
+
+bool sibling_check_shorter(const struct checkpoint_tree *tree, const unsigned char *opaque,
+			   const struct checkpoint_tree *older)
+{
+	for (size_t i = 0; i < tree->count; i++) {
+		const struct checkpoint_tree_file *file = &tree->files[i], *before;
+
+		if (!opaque[i])
+			continue;
+		before = checkpoint_tree_find(older, file->path);
+		if (!before || file->size < before->size)
+			return true;
+	}
+	return false;
+}

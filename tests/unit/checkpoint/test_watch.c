@@ -100,6 +100,35 @@ static void in_a_hurry_what_is_vouched_for_settles_early(void **state)
 	assert_next(watch, NULL);
 }
 
+/* A file that was cut off in its second half is like its older one, but shorter. */
+static void an_older_one_vouches_for_what_is_no_shorter(void **state)
+{
+	AUTO(checkpoint_watch_freep) struct ckpt_watch *watch = watch_on(*state);
+
+	put_text(*state, "step-00000010/state.bin", "1234567890");
+	look(watch, 0);
+	look(watch, SETTLE);
+	checkpoint_watch_take(watch, "step-00000010");
+	checkpoint_watch_quiet_verified(watch, 0);
+	put_text(*state, "step-00000020/state.bin", "123456789");
+	look(watch, SETTLE + 1);
+	look(watch, SETTLE + 2);
+	assert_next(watch, NULL);
+	put_text(*state, "step-00000020/state.bin", "1234567890");
+	look(watch, SETTLE + 3);
+	look(watch, SETTLE + 4);
+	assert_next(watch, "step-00000020");
+	checkpoint_watch_take(watch, "step-00000020");
+	/* Nor does it vouch for a file that it does not have. */
+	put_text(*state, "step-00000030/state.bin", "1234567890");
+	put_text(*state, "step-00000030/more.bin", "1");
+	look(watch, SETTLE + 5);
+	look(watch, SETTLE + 6);
+	assert_next(watch, NULL);
+	look(watch, 2 * SETTLE + 6);
+	assert_next(watch, "step-00000030");
+}
+
 static void every_change_starts_the_clock_anew(void **state)
 {
 	AUTO(checkpoint_watch_freep) struct ckpt_watch *watch = watch_on(*state);
@@ -277,6 +306,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		test_in_scratch(at_the_end_only_what_is_new_is_offered),
 		test_in_scratch(in_a_hurry_what_is_vouched_for_settles_early),
+		test_in_scratch(an_older_one_vouches_for_what_is_no_shorter),
 		test_in_scratch(a_checkpoint_is_offered_once_it_has_settled_and_until_it_is_taken),
 		test_in_scratch(every_change_starts_the_clock_anew),
 		test_in_scratch(partial_ones_are_not_offered_but_told),
