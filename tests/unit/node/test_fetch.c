@@ -1,6 +1,7 @@
 /* Fetching before a command begins, what may be missing or damaged there, and which
  * checkpoint a start goes on from. */
 #include "tests/unit/node/agent_run.h"
+#include "tests/unit/node/marked.h"
 
 #include <errno.h>
 
@@ -194,28 +195,6 @@ static char *far_url(const struct place *place, const char *name)
 	return mem_format("dir:%s/far/%s", place->root, name);
 }
 
-/* step-10 in the root "far", marked by attempt 1. */
-static void mark_step(const struct place *place)
-{
-	AUTO(auto_free) char *path = place_path(place, "saved/step-10");
-	AUTO(auto_free) char *file = place_path(place, "saved/step-10/state.bin");
-	AUTO(auto_free) char *url = mem_format("dir:%s/far", place->root);
-	const struct ckpt_owner owner = { .run = "r1", .nonce = NONCE, .attempt = 1 };
-	struct ckpt_root root = { .path = "", .attempt = 1, .nonce = NONCE };
-	AUTO(store_freep) struct store *store = NULL;
-	AUTO(err_freep) struct err *err = NULL;
-	struct ckpt ckpt = { 0 };
-
-	write_file(file, "state", 0600);
-	must(store_open(url, &store, &err), &err);
-	root.store = store;
-	must(checkpoint_prove(path, checkpoint_kind_find("files"), &ckpt, &err), &err);
-	assert_true(ckpt.complete);
-	must(checkpoint_copy(&ckpt, &root, NULL, NULL, &err), &err);
-	must(checkpoint_mark(&root, &ckpt, &owner, clock_utc_now(), &err), &err);
-	checkpoint_release(&ckpt);
-}
-
 static json_t *order_resuming(const struct place *place, const char *url)
 {
 	json_t *order = order_for(place, "true");
@@ -231,7 +210,7 @@ static void a_marked_checkpoint_is_fetched_whole(void **state)
 	AUTO(auto_free) char *path = place_path(*state, PREFIX "node-0/resume/step-10/state.bin");
 	AUTO(auto_free) char *text = NULL;
 
-	mark_step(*state);
+	mark_step(*state, 10);
 	must_fetch(*state, order_resuming(*state, url));
 	text = read_file(path, NULL);
 	assert_string_equal(text, "state");
@@ -245,7 +224,7 @@ static void what_has_no_mark_or_another_content_is_not_resumed_from(void **state
 	AUTO(err_freep) struct err *unmarked = NULL;
 	AUTO(err_freep) struct err *damaged = NULL;
 
-	mark_step(*state);
+	mark_step(*state, 10);
 	assert_int_equal(fetch(*state, order_resuming(*state, none), &unmarked), -1);
 	assert_has(unmarked->message, "/far/step-20': the mark is gone");
 	write_file(file, "STATE", 0600);
@@ -321,7 +300,7 @@ static void node_0_chooses_and_the_others_go_by_it(void **state)
 	AUTO(auto_free) char *root = mem_format("dir:%s/far", ((struct place *)*state)->root);
 	AUTO(err_freep) struct err *err = NULL;
 
-	mark_step(*state);
+	mark_step(*state, 10);
 	for (int node = 0; node < 2; node++) {
 		AUTO(agent_config_release) struct agent_config config = { 0 };
 		AUTO(agent_config_release) struct agent_config agent = { 0 };

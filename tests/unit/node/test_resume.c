@@ -1,6 +1,7 @@
 /* Which checkpoint a start that is not the first goes on from: what node 0 chooses, and how long
  * the others wait for it, by a clock that the test sets. And how often a claim is renewed by it. */
 #include "tests/unit/node/agent_run.h"
+#include "tests/unit/node/marked.h"
 #include "tests/unit/node/pauses.h"
 
 #include "jobs/cache/manifest/key_claim.h"
@@ -25,27 +26,6 @@ static int reset(void **state)
 }
 
 /* ---- checkpoints ---- */
-
-/* Saves and marks that step in a root of the attempt. */
-static void mark_step(const struct place *place, int step)
-{
-	AUTO(auto_free) char *path = mem_format("%s/saved/step-%d", place->root, step);
-	AUTO(auto_free) char *file = fs_join(path, "state.bin");
-	AUTO(auto_free) char *url = mem_format("dir:%s/far", place->root);
-	const struct ckpt_owner owner = { .run = "r1", .nonce = NONCE, .attempt = 1 };
-	struct ckpt_root root = { .path = "", .attempt = 1, .nonce = NONCE };
-	AUTO(store_freep) struct store *store = NULL;
-	AUTO(err_freep) struct err *err = NULL;
-	struct ckpt ckpt = { 0 };
-
-	write_file(file, "state", 0600);
-	must(store_open(url, &store, &err), &err);
-	root.store = store;
-	must(checkpoint_prove(path, checkpoint_kind_find("files"), &ckpt, &err), &err);
-	must(checkpoint_copy(&ckpt, &root, NULL, NULL, &err), &err);
-	must(checkpoint_mark(&root, &ckpt, &owner, clock_utc_now(), &err), &err);
-	checkpoint_release(&ckpt);
-}
 
 struct wish {
 	int nodes, node;
