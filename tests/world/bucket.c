@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "aws/aws.h"
 #include "aws/s3/s3.h"
 #include "jobs/base/mem.h"
 #include "jobs/base/process/cancel.h"
@@ -17,9 +18,10 @@
 #include "tests/world/far_wraps.h"
 #include "tests/world/kernel.h"
 
-#define PAGE_KEYS  1000
-#define SLICE_NS   (200 * WORLD_MS) /* between two looks whether to stop waiting */
-#define GIVE_UP_NS (60 * WORLD_S)   /* all attempts of one request, without an answer */
+#define PAGE_KEYS 1000
+#define SLICE_NS  (200 * WORLD_MS) /* between two looks whether to stop waiting */
+/* All attempts of one request, without an answer: twice as long as the real client waits. */
+#define GIVE_UP_NS (2 * AWS_CALL_MS * WORLD_MS)
 
 struct object {
 	char *bucket, *key;
