@@ -284,10 +284,14 @@ static json_t *plan_with(const char *members)
 		"'source':{'bundle':'s/x.tar.gz','links':[]},'secrets':{},'metrics':[],'stall':"
 		"{'mode':'auto'},'checkpoint':{'kind':'auto','sync':'none','on_mismatch':'stop'},"
 		"'phases':[{'phase':'train','command':['train'],'env':{}}],'spec':{},'retry':{"
-		"'attempts':3,'without_progress':3,'backoff_first_ms':1,'backoff_max_ms':1}%s%s}",
-		dir, members ? "," : "", members ? members : "");
+		"'attempts':3,'without_progress':3,'backoff_first_ms':1,'backoff_max_ms':1}}",
+		dir);
+	AUTO(auto_free) char *more = mem_format("{%s}", members ? members : "");
+	json_auto_t *other = quoted_json(more);
+	json_t *plan = quoted_json(text);
 
-	return quoted_json(text);
+	json_object_update(plan, other);
+	return plan;
 }
 
 static int64_t appended; /* number of the newest event that the test has appended */
@@ -325,6 +329,44 @@ static void create_ago(int64_t ago_ms, const char *members)
 static void create(const char *members)
 {
 	create_ago(0, members);
+}
+
+/* The same, and attempt 1 of its training is under way since then: submitted, or claimed too. */
+static inline void create_under_way(int64_t ago_ms, bool claimed, const char *members)
+{
+	static const enum event_kind kinds[] = { EV_DRIVER_TOOK_OVER, EV_CACHE_CHECKED,
+						 EV_ATTEMPT_INTENDED, EV_ATTEMPT_SUBMITTED,
+						 EV_ATTEMPT_CLAIMED };
+
+	create_ago(ago_ms, members);
+	for (size_t i = 0; i < STK_LENGTH(kinds) - !claimed; i++) {
+		struct event ev = { .kind = kinds[i] };
+
+		ev.at.ms = clock_utc_now().ms - ago_ms;
+		if (i == 0) {
+			EVENT_SET_STR(&ev, host, "h");
+			EVENT_SET(&ev, pid, 1);
+			EVENT_SET(&ev, epoch, 1);
+		} else if (i == 1) {
+			EVENT_SET(&ev, verdict, CACHE_NONE);
+		} else {
+			EVENT_SET(&ev, phase, PHASE_TRAIN);
+			EVENT_SET(&ev, attempt, 1);
+			EVENT_SET_STR(&ev, job, "stk-r1-train-1");
+		}
+		if (i == 2 || i == 4)
+			EVENT_SET_STR(&ev, nonce, "x");
+		append(&ev);
+	}
+}
+
+static inline void append_stop_ago(int64_t ago_ms)
+{
+	struct event ev = { .kind = EV_REQUEST_STOP };
+
+	ev.at.ms = clock_utc_now().ms - ago_ms;
+	EVENT_SET_STR(&ev, reason, "enough");
+	append(&ev);
 }
 
 /* Returns what driver_run() does; `ret_exit` is -1 where it set none. */
