@@ -317,7 +317,7 @@ static void save_and_fail(int number)
 	if (number == 1) {
 		mark_checkpoint("r1", 10);
 		mark_checkpoint("r1", 20);
-		mark_checkpoint("r2", 30); /* not of this run */
+		mark_checkpoint("r2", 15); /* not of this run */
 	}
 	play.until_end = number < 2;
 	play.end.exit = play.submits < 2 ? 75 : 0;
