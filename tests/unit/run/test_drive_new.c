@@ -1,0 +1,290 @@
+/* A run that begins: what has to be there first, and what it leaves where something is not; and a
+ * driver that takes a run up though something fails for now. See jobs/run/ready.c. */
+#include "drive_fixture.h"
+
+#include "jobs/run/journal/lease.h"
+#include "jobs/run/plan/own_places.h"
+
+static int64_t pauses[16];
+static size_t pause_count;
+
+bool __wrap_cancel_pause(int64_t ms);
+
+bool __wrap_cancel_pause(int64_t ms)
+{
+	if (pause_count < STK_LENGTH(pauses))
+		pauses[pause_count++] = ms;
+	return true;
+}
+
+static struct plan *the_plan;
+
+static void put(const char *name, const char *text)
+{
+	AUTO(auto_free) char *path = in_dir(name);
+	AUTO(auto_free) char *folder = fs_dirname(path);
+	AUTO(err_freep) struct err *err = NULL;
+
+	assert_int_equal(fs_mkdirs(folder, &err), 0);
+	assert_int_equal(fs_write_atomic(path, text, strlen(text), 0600, &err), 0);
+}
+
+static void plan_of(const char *lines)
+{
+	AUTO(auto_free) char *file = in_dir("job/job.yaml");
+	AUTO(auto_free)
+	char *text = mem_format("version: 1\nname: n\nsource: {path: ., include: [train.py]}\n"
+				"command: [python3, train.py]\nworkspace: \"dir:%s/ws\"\n%s",
+				dir, lines);
+	AUTO(spec_freep) struct spec *spec = NULL;
+	AUTO(problems_release) struct problems problems = { 0 };
+	AUTO(err_freep) struct err *err = NULL;
+
+	put("job/job.yaml", text);
+	put("job/train.py", "train()\n");
+	if (spec_load(file, NULL, NULL, &spec, &problems, &err) < 0 ||
+	    plan_make(spec, journal, &the_plan, &err) < 0)
+		fail_msg("%s", err ? err->message : "the spec is wrong");
+	options.plan = the_plan;
+}
+
+static int begin(void **state)
+{
+	pause_count = 0;
+	return set_up(state);
+}
+
+static int end(void **state)
+{
+	plan_freep(&the_plan);
+	return tear_down(state);
+}
+
+static void begin_fails(enum exit_code code, const char *words, const char *hint)
+{
+	AUTO(err_freep) struct err *err = NULL;
+
+	assert_int_equal(driver_begin(journal, &options, &err), -1);
+	if (!strstr(err->message, words))
+		fail_msg("%s", err->message);
+	assert_int_equal(err->code, code);
+	if (hint)
+		assert_string_equal(err->hint, hint);
+	assert_told("");
+}
+
+static void a_run_that_begins_is_journalled_with_its_plan(void **state)
+{
+	AUTO(err_freep) struct err *err = NULL;
+	AUTO(auto_free) char *places = in_dir("state/" OWN_PLACES_FILE);
+	AUTO(auto_free) char *spec = in_dir("job/job.yaml");
+	AUTO(auto_free) char *bundle = NULL;
+	const json_t *created;
+
+	(void)state;
+	plan_of("");
+	if (driver_begin(journal, &options, &err) < 0)
+		fail_msg("%s", err->message);
+	assert_told("run.created");
+	created = newest_row("run.created");
+	assert_string_equal(js_str(created, "name"), "n");
+	assert_string_equal(js_str(created, "engine"), "local");
+	assert_string_equal(js_str(created, "spec"), spec);
+	assert_string_equal(js_str(created, "plan_digest"), the_plan->digest);
+	assert_true(json_equal(json_object_get(created, "plan"), the_plan->json));
+	assert_true(js_int(created, "seed", -1) >= 0);
+	assert_int_equal(play.checks, 1);
+	assert_int_equal(play.submits, 0);
+	assert_int_equal(pause_count, 0);
+	/* what a run needs lies there by then */
+	bundle = mem_format("%s/ws/%s", dir,
+			    js_str(json_object_get(the_plan->json, "source"), "bundle"));
+	assert_true(fs_exists(bundle));
+	assert_true(fs_exists(places));
+	/* once; the same plan goes on */
+	assert_int_equal(driver_begin(journal, &options, &err), 0);
+	assert_told("run.created");
+	assert_int_equal(play.checks, 2);
+	drive_ends(EXIT_DONE);
+	assert_told("run.created driver.took_over cache.checked attempt.intended attempt.submitted "
+		    "attempt.ended run.ended");
+	/* and one that has ended asks nobody */
+	play.checks = 0;
+	assert_int_equal(driver_begin(journal, &options, &err), 0);
+	assert_int_equal(play.checks, 0);
+}
+
+static void a_run_of_another_plan_is_refused(void **state)
+{
+	AUTO(err_freep) struct err *err = NULL;
+
+	(void)state;
+	plan_of("");
+	assert_int_equal(driver_begin(journal, &options, &err), 0);
+	plan_freep(&the_plan);
+	plan_of("env: {A: b}\n");
+	json_array_clear(recorded);
+	begin_fails(EXIT_SPEC, "run r1 belongs to another plan",
+		    "choose another --id; the spec or its source has changed since");
+}
+
+/* A new run is not waited for: whoever began it is there, and sees the error. */
+static void a_run_does_not_begin_without_its_engine(void **state)
+{
+	(void)state;
+	plan_of("");
+	play.silent_checks = 1;
+	begin_fails(EXIT_UNREACHABLE, "the engine does not answer", NULL);
+	assert_int_equal(pause_count, 0);
+	assert_int_equal(play.checks, 1);
+}
+
+static void a_run_does_not_begin_without_its_secrets(void **state)
+{
+	(void)state;
+	unsetenv("NO_SUCH_SECRET");
+	plan_of("secrets: {TOKEN: \"env:NO_SUCH_SECRET\"}\n");
+	begin_fails(EXIT_REFUSED, "NO_SUCH_SECRET", NULL);
+}
+
+static void a_run_does_not_begin_without_its_source(void **state)
+{
+	(void)state;
+	plan_of("");
+	put("ws", "");
+	begin_fails(EXIT_REFUSED, "", NULL);
+}
+
+static void the_folder_of_the_cache_is_made_first(void **state)
+{
+	AUTO(err_freep) struct err *err = NULL;
+	AUTO(auto_free) char *folder = in_dir("job/cache/deep");
+
+	(void)state;
+	plan_of("compile: {kind: jax, cache_url: cache/deep}\n");
+	put("job/cache", "");
+	begin_fails(EXIT_REFUSED, "cannot make the folder of the compile cache",
+		    "correct compile.cache_url, or make that folder");
+	{
+		AUTO(auto_free) char *file = in_dir("job/cache");
+
+		assert_int_equal(unlink(file), 0);
+	}
+	if (driver_begin(journal, &options, &err) < 0)
+		fail_msg("%s", err->message);
+	assert_true(fs_is_dir(folder));
+}
+
+/* ---- a run that exists ---- */
+
+/* It is tried a few times, after ever longer pauses. */
+static void a_driver_is_patient_with_a_run_that_exists(void **state)
+{
+	(void)state;
+	create(NULL);
+	play.silent_checks = 4;
+	drive_ends(EXIT_DONE);
+	assert_int_equal(pause_count, 4);
+	for (size_t i = 0; i < 4; i++)
+		assert_int_equal(pauses[i], 300 << i);
+	assert_int_equal(play.checks, 5);
+}
+
+static void a_driver_is_not_patient_for_ever(void **state)
+{
+	(void)state;
+	create(NULL);
+	play.silent_checks = 5;
+	drive_fails(EXIT_UNREACHABLE, "the engine does not answer", NULL);
+	assert_int_equal(pause_count, 4);
+	assert_told("");
+}
+
+static int refuse_check(struct engine *engine, struct err **err)
+{
+	(void)engine;
+	play.checks++;
+	return err_set(err, EXIT_REFUSED, "no such queue");
+}
+
+static void what_does_not_pass_by_itself_is_not_waited_for(void **state)
+{
+	(void)state;
+	create(NULL);
+	play_ops.check = refuse_check;
+	drive_fails(EXIT_REFUSED, "no such queue", NULL);
+	assert_int_equal(pause_count, 0);
+	assert_int_equal(play.checks, 1);
+}
+
+static void a_plan_that_is_given_again_is_waited_with_too(void **state)
+{
+	AUTO(err_freep) struct err *err = NULL;
+
+	(void)state;
+	plan_of("");
+	assert_int_equal(driver_begin(journal, &options, &err), 0);
+	play.silent_checks = 1;
+	drive_ends(EXIT_DONE);
+	assert_int_equal(pause_count, 1);
+}
+
+static int refuse_open(const struct engine_where *where, struct engine **ret, struct err **err)
+{
+	(void)where, (void)ret;
+	return err_set(err, EXIT_REFUSED, "no such account");
+}
+
+static void an_engine_that_cannot_be_opened_ends_the_driver(void **state)
+{
+	(void)state;
+	create(NULL);
+	play_ops.open = refuse_open;
+	drive_fails(EXIT_REFUSED, "no such account", NULL);
+	assert_told("");
+}
+
+static void what_another_version_has_begun_is_named(void **state)
+{
+	(void)state;
+	create("'engine':'newer'");
+	drive_fails(EXIT_REFUSED, "engine 'newer' is not part of this version", NULL);
+}
+
+static void a_compiler_of_another_version_is_named(void **state)
+{
+	(void)state;
+	create("'compile':{'kind':'newer','cache':'/c'}");
+	drive_fails(EXIT_REFUSED, "compiler kind 'newer' is not part of this version", NULL);
+}
+
+static void a_workspace_that_cannot_be_opened_is_named(void **state)
+{
+	(void)state;
+	create("'workspace':'s3://b'");
+	drive_fails(EXIT_REFUSED, "'s3://b' names no bucket", NULL);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(a_run_that_begins_is_journalled_with_its_plan),
+		TEST(a_run_of_another_plan_is_refused),
+		TEST(a_run_does_not_begin_without_its_engine),
+		TEST(a_run_does_not_begin_without_its_secrets),
+		TEST(a_run_does_not_begin_without_its_source),
+		TEST(the_folder_of_the_cache_is_made_first),
+		TEST(a_driver_is_patient_with_a_run_that_exists),
+		TEST(a_driver_is_not_patient_for_ever),
+		TEST(what_does_not_pass_by_itself_is_not_waited_for),
+		TEST(a_plan_that_is_given_again_is_waited_with_too),
+		TEST(an_engine_that_cannot_be_opened_ends_the_driver),
+		TEST(what_another_version_has_begun_is_named),
+		TEST(a_compiler_of_another_version_is_named),
+		TEST(a_workspace_that_cannot_be_opened_is_named),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
