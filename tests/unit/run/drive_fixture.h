@@ -184,11 +184,14 @@ struct watch *__wrap_loop_after(struct loop *loop, int64_t delay_ms, void (*fn)(
 
 static int64_t wait_max; /* how long a wait may take in fact */
 static int64_t waits[4096];
-static size_t wait_count; /* waits so far, in the order in which they began */
+static size_t wait_count;     /* waits so far, in the order in which they began */
+static void (*at_wait)(void); /* before each */
 
 struct watch *__wrap_loop_after(struct loop *loop, int64_t delay_ms, void (*fn)(void *arg),
 				void *arg)
 {
+	if (at_wait)
+		at_wait();
 	if (wait_count < STK_LENGTH(waits))
 		waits[wait_count++] = delay_ms;
 	return __real_loop_after(loop, delay_ms < wait_max ? delay_ms : wait_max, fn, arg);
@@ -264,6 +267,7 @@ static int set_up(void **state)
 	recorded = json_array();
 	aways = loops = loop_calls = 0;
 	wait_max = 2;
+	at_wait = NULL;
 	wait_count = 0;
 	options = (struct driver_options){
 		.run = "r1", .on_event = keep_event, .on_away = note_away, .on_loop = note_loop
