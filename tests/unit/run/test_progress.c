@@ -108,7 +108,7 @@ static void graphs_of_phase_1_are_told_every_two_seconds(void **state)
 	assert_recorded(0);
 	say(MISS("jit_f", KEY_F));
 	record(false);
-	tells("compile.progress", "'graphs':1,'hits':0,'compiled':0,'seconds':0.0");
+	tells("compile.progress", "'graphs':1,'hits':0,'compiled':1,'seconds':0.0");
 	say(FINISHED("f", "2.5") WRITING("jit_f", KEY_F));
 	now.ms += 1999;
 	record(false);
