@@ -7,10 +7,8 @@
 #include <unistd.h>
 
 #include "jobs/base/process/loop.h"
-#include "jobs/store/store_backend.h"
 
-#define TRAINS   "{'nodes':1,'metrics':[{'name':'step','regex':'step ([0-9]+)'}]}"
-#define COMPILES "{'nodes':2,'compile':{'kind':'jax'},'metrics':[]}"
+#define TRAINS "{'nodes':1,'metrics':[{'name':'step','regex':'step ([0-9]+)'}]}"
 
 static struct mono now; /* ms 0: the true one */
 
@@ -291,159 +289,6 @@ static void a_claim_is_told_at_the_end_at_the_latest(void **state)
 	end();
 }
 
-/* ---- how it began ---- */
-
-static void the_beginning_is_told_once_it_is_known(void **state)
-{
-	(void)state;
-	begin_seen(PHASE_TRAIN, TRAINS, ENGINE_RUNNING);
-	look();
-	seen.started.ms = 1;
-	driver.flow.claimed = false;
-	look();
-	driver.flow.claimed = driver.flow.started = true;
-	look();
-	assert_told("");
-	driver.flow.started = false;
-	look();
-	assert_told("attempt.started");
-	assert_int_equal(newest_int("attempt.started", "started"), 1);
-	assert_int_equal(newest_int("attempt.started", "attempt"), 1);
-	end();
-}
-
-/* A folder of the kernel's is one of a file system that syncs none. */
-static void a_place_that_cannot_be_synced_is_named_at_the_first_attempt(void **state)
-{
-	static const struct {
-		const char *url;
-		int precompiles, trainings;
-		bool told;
-	} rows[] = {
-		{ "/proc", 0, 1, true },  { "/proc", 1, 0, true }, { "/proc", 1, 1, false },
-		{ "/proc", 0, 2, false }, { "/tmp", 0, 1, false }, { "s3://b/x", 0, 1, false },
-		{ "proc", 0, 1, false },
-	};
-
-	(void)state;
-	for (size_t i = 0; i < STK_LENGTH(rows); i++) {
-		AUTO(auto_free)
-		char *plan = mem_format("{'nodes':1,'metrics':[],'checkpoint':{'url':'%s'}}",
-					rows[i].url);
-		struct attempt_watch *watch = begin_seen(PHASE_TRAIN, plan, ENGINE_RUNNING);
-		AUTO(err_freep) struct err *err = NULL;
-
-		driver.flow.attempts[PHASE_PRECOMPILE] = rows[i].precompiles;
-		driver.flow.attempts[PHASE_TRAIN] = rows[i].trainings;
-		assert_int_equal(attempt_start_record(watch, (struct utc){ 5 }, &err), 0);
-		assert_told(rows[i].told ? "environment.checked attempt.started"
-					 : "attempt.started");
-		if (rows[i].told) {
-			assert_string_equal(newest("environment.checked", "reason"),
-					    "the file system of '/proc' cannot sync folders");
-			assert_string_equal(newest("environment.checked", "hint"),
-					    "a power cut of its server may take away files that "
-					    "were written last; checkpoints and graphs are checked "
-					    "again before they are used");
-			assert_null(newest_value("environment.checked", "node"));
-		}
-		end();
-	}
-}
-
-static void the_cache_is_such_a_place_too(void **state)
-{
-	struct store fake = { .directory = (char[]){ "/proc" } };
-	struct attempt_watch *watch = begin_seen(PHASE_TRAIN, TRAINS, ENGINE_RUNNING);
-	AUTO(err_freep) struct err *err = NULL;
-
-	(void)state;
-	driver.cache = &fake;
-	assert_int_equal(attempt_start_record(watch, (struct utc){ 5 }, &err), 0);
-	assert_told("environment.checked attempt.started");
-	driver.cache = NULL;
-	end();
-}
-
-#define OTHER "'compiler':{'changed':[{'field':'jax','old':'1','new':'2'}],'pair':'p'}"
-
-static void compilers_and_variables_are_told_before_the_beginning(void **state)
-{
-	AUTO(err_freep) struct err *err = NULL;
-	struct attempt_watch *watch = begin_seen(PHASE_TRAIN, COMPILES, ENGINE_RUNNING);
-
-	(void)state;
-	driver.flow.policy.compiles = true;
-	report(0, "'host':'a'");
-	report(1, "'environment':{'withheld':['A'],'image_known':true}," OTHER);
-	assert_int_equal(attempt_start_record(watch, (struct utc){ 5 }, &err), 0);
-	assert_told("environment.checked compiler.checked attempt.started");
-	assert_int_equal(newest_int("environment.checked", "node"), 1);
-	assert_int_equal(newest_int("compiler.checked", "node"), 1);
-	assert_int_equal(json_array_size(newest_value("compiler.checked", "changed")), 1);
-	end();
-	/* by the first node that has something to say of each */
-	watch = begin_seen(PHASE_TRAIN, COMPILES, ENGINE_RUNNING);
-	driver.flow.policy.compiles = true;
-	report(0, "'environment':{'withheld':['A'],'image_known':true}");
-	report(1, "'environment':{'withheld':['A'],'image_known':true}," OTHER);
-	assert_int_equal(attempt_start_record(watch, (struct utc){ 5 }, &err), 0);
-	assert_told("environment.checked compiler.checked attempt.started");
-	assert_int_equal(newest_int("environment.checked", "node"), 0);
-	assert_int_equal(newest_int("compiler.checked", "node"), 1);
-	end();
-}
-
-static void only_a_training_after_a_phase_1_is_compared(void **state)
-{
-	static const struct {
-		const char *plan;
-		enum phase phase;
-		bool compiles;
-		const char *told;
-	} rows[] = {
-		{ COMPILES, PHASE_PRECOMPILE, true, "environment.checked attempt.started" },
-		{ COMPILES, PHASE_TRAIN, false, "environment.checked attempt.started" },
-		{ "{'nodes':2,'metrics':[]}", PHASE_TRAIN, true, "attempt.started" },
-	};
-
-	(void)state;
-	for (size_t i = 0; i < STK_LENGTH(rows); i++) {
-		struct attempt_watch *watch =
-			begin_seen(rows[i].phase, rows[i].plan, ENGINE_RUNNING);
-		AUTO(err_freep) struct err *err = NULL;
-
-		driver.flow.policy.compiles = rows[i].compiles;
-		report(0, "'environment':{'withheld':['A'],'image_known':true}," OTHER);
-		assert_int_equal(attempt_start_record(watch, (struct utc){ 5 }, &err), 0);
-		assert_told(rows[i].told);
-		end();
-	}
-}
-
-static void a_beginning_that_cannot_be_read_or_journalled_is_none(void **state)
-{
-	struct attempt_watch *watch = begin_seen(PHASE_TRAIN, COMPILES, ENGINE_RUNNING);
-	AUTO(err_freep) struct err *err = NULL;
-
-	(void)state;
-	driver.flow.policy.compiles = true;
-	said.away = true;
-	assert_away(attempt_start_record(watch, (struct utc){ 5 }, &err), &err);
-	report(0, "'environment':{'withheld':['A'],'image_known':true}");
-	driver.stood_down = true;
-	assert_taken_over(attempt_start_record(watch, (struct utc){ 5 }, &err), &err);
-	report(0, OTHER);
-	driver.stood_down = true;
-	assert_taken_over(attempt_start_record(watch, (struct utc){ 5 }, &err), &err);
-	report(0, "'host':'a'");
-	json_object_set_new(driver.plan, "checkpoint", json_pack("{s:s}", "url", "/proc"));
-	driver.stood_down = true;
-	assert_taken_over(attempt_start_record(watch, (struct utc){ 5 }, &err), &err);
-	assert_recorded(0);
-	end();
-}
-
 /* ---- looks that fail ---- */
 
 static int refuse_log(struct engine *of, const char *name, const char *prefix, int node,
@@ -482,6 +327,135 @@ static void a_look_that_fails_keeps_no_other_from_being_done(void **state)
 	end();
 }
 
+/* ---- at its end ---- */
+
+static int refuse_report(struct engine *of, const char *name, const char *prefix, int node,
+			 struct node_report *ret, struct err **err)
+{
+	(void)of, (void)name, (void)prefix, (void)node, (void)ret;
+	return err_set(err, EXIT_REFUSED, "the report is not yours");
+}
+
+/* Whether the looks before the end are passed over in this one. */
+static bool passes_over(int64_t at_ms)
+{
+	AUTO(err_freep) struct err *err = NULL;
+	size_t before = json_array_size(recorded);
+
+	now.ms = at_ms;
+	assert_int_equal(watch_turn(&driver, &err), -1); /* the end itself needs the report */
+	assert_true(watch_is_ending(&driver));
+	for (; before < json_array_size(recorded); before++)
+		if (js_is(json_array_get(recorded, before), "event", "chore.failed"))
+			return true;
+	return false;
+}
+
+static void last_looks_are_tried_three_times_or_for_three_seconds(void **state)
+{
+	(void)state;
+	begin_seen(PHASE_TRAIN, TRAINS, ENGINE_ENDED);
+	ops.report = refuse_report;
+	assert_false(passes_over(50000));
+	assert_false(passes_over(50001));
+	assert_true(passes_over(50002));
+	assert_string_equal(newest("chore.failed", "reason"),
+			    "time of the last step: not known: the report is not yours");
+	assert_string_equal(newest("chore.failed", "phase"), "train");
+	assert_false(passes_over(50003)); /* which is told once */
+	end();
+	begin_seen(PHASE_TRAIN, TRAINS, ENGINE_ENDED);
+	ops.report = refuse_report;
+	assert_false(passes_over(50000));
+	assert_false(passes_over(52999));
+	end();
+	begin_seen(PHASE_TRAIN, TRAINS, ENGINE_ENDED);
+	ops.report = refuse_report;
+	assert_false(passes_over(50000));
+	assert_true(passes_over(53000));
+	now.ms = 0;
+	end();
+}
+
+static void steps_are_dated_no_later_than_the_end(void **state)
+{
+	static const struct {
+		const char *report;
+		int64_t last_seen, want; /* 0: as they were */
+	} rows[] = {
+		{ "'ended':77", 5, 77 }, { "'ended':1", 5, 1 },  { "'ended':0", 5, 0 },
+		{ "'host':'a'", 5, 5 },  { "'host':'a'", 0, 0 }, { "'ended':9000000000000", 5, 0 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < STK_LENGTH(rows); i++) {
+		struct attempt_watch *watch = begin_seen(PHASE_TRAIN, TRAINS, ENGINE_RUNNING);
+		int64_t before;
+
+		sb_adds(&said.logs[0], "step 5\n");
+		look();
+		before = watch->stepped_at.ms;
+		assert_true(before > 77);
+		report(0, rows[i].report);
+		seen.state = ENGINE_ENDED;
+		seen.last_seen.ms = rows[i].last_seen;
+		look();
+		assert_int_equal(watch->stepped_at.ms, rows[i].want ? rows[i].want : before);
+		end();
+	}
+}
+
+static void checkpoints_are_looked_for_every_second_and_at_the_end(void **state)
+{
+	struct attempt_watch *watch = begin_seen(PHASE_TRAIN, TRAINS, ENGINE_RUNNING);
+
+	(void)state;
+	now.ms = 60000;
+	look();
+	assert_int_equal(watch->marks_at.ms, 60000);
+	now.ms = 60999;
+	look();
+	assert_int_equal(watch->marks_at.ms, 60000);
+	now.ms = 61000;
+	look();
+	assert_int_equal(watch->marks_at.ms, 61000);
+	now.ms = 61001;
+	seen.state = ENGINE_ENDED;
+	look();
+	assert_int_equal(watch->marks_at.ms, 61001);
+	end();
+	/* phase 1 leaves none */
+	watch = begin_seen(PHASE_PRECOMPILE, TRAINS, ENGINE_RUNNING);
+	look();
+	seen.state = ENGINE_ENDED;
+	look();
+	assert_int_equal(watch->marks_at.ms, 0);
+	now.ms = 0;
+	end();
+}
+
+static void a_log_need_not_be_read_of_what_is_to_end(void **state)
+{
+	static const struct {
+		enum engine_state state;
+		bool stops, works;
+	} rows[] = { { ENGINE_RUNNING, false, false },
+		     { ENGINE_STOPPING, false, true },
+		     { ENGINE_RUNNING, true, true },
+		     { ENGINE_ENDED, false, true } };
+
+	(void)state;
+	for (size_t i = 0; i < STK_LENGTH(rows); i++) {
+		AUTO(err_freep) struct err *err = NULL;
+
+		begin_seen(PHASE_TRAIN, TRAINS, rows[i].state);
+		ops.logs = refuse_log;
+		driver.flow.stop_requested = rows[i].stops;
+		assert_int_equal(watch_turn(&driver, &err), rows[i].works ? 0 : -1);
+		end();
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -492,13 +466,11 @@ int main(void)
 		cmocka_unit_test(what_cannot_be_seen_is_lost_once_and_found_once),
 		cmocka_unit_test(the_claim_is_told_of_what_starts_or_runs),
 		cmocka_unit_test(a_claim_is_told_at_the_end_at_the_latest),
-		cmocka_unit_test(the_beginning_is_told_once_it_is_known),
-		cmocka_unit_test(a_place_that_cannot_be_synced_is_named_at_the_first_attempt),
-		cmocka_unit_test(the_cache_is_such_a_place_too),
-		cmocka_unit_test(compilers_and_variables_are_told_before_the_beginning),
-		cmocka_unit_test(only_a_training_after_a_phase_1_is_compared),
-		cmocka_unit_test(a_beginning_that_cannot_be_read_or_journalled_is_none),
 		cmocka_unit_test(a_look_that_fails_keeps_no_other_from_being_done),
+		cmocka_unit_test(last_looks_are_tried_three_times_or_for_three_seconds),
+		cmocka_unit_test(steps_are_dated_no_later_than_the_end),
+		cmocka_unit_test(checkpoints_are_looked_for_every_second_and_at_the_end),
+		cmocka_unit_test(a_log_need_not_be_read_of_what_is_to_end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
