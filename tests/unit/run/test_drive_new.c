@@ -2,6 +2,8 @@
  * driver that takes a run up though something fails for now. See jobs/run/ready.c. */
 #include "drive_fixture.h"
 
+#include <errno.h>
+
 #include "jobs/run/journal/lease.h"
 #include "jobs/run/plan/own_places.h"
 
@@ -15,6 +17,32 @@ bool __wrap_cancel_pause(int64_t ms)
 	if (pause_count < STK_LENGTH(pauses))
 		pauses[pause_count++] = ms;
 	return true;
+}
+
+static const char *moved_to; /* digest that the tag leads to now */
+static int trials, refusals; /* of the conditions of writes; so many fail */
+static enum exit_code refusal;
+static int refusal_errno;
+
+char *__wrap_image_plan_moved(const json_t *plan);
+int __wrap_preflight_conditions(struct preflight *probe, const json_t *plan, struct err **err);
+
+char *__wrap_image_plan_moved(const json_t *plan)
+{
+	(void)plan;
+	return moved_to ? mem_copy(moved_to) : NULL;
+}
+
+int __wrap_preflight_conditions(struct preflight *probe, const json_t *plan, struct err **err)
+{
+	(void)probe, (void)plan;
+	trials++;
+	if (refusals == 0)
+		return 0;
+	refusals--;
+	(void)!err_set(err, refusal, "the server keeps no conditions");
+	(*err)->os_errno = refusal_errno;
+	return -1;
 }
 
 static struct plan *the_plan;
@@ -51,6 +79,9 @@ static void plan_of(const char *lines)
 static int begin(void **state)
 {
 	pause_count = 0;
+	moved_to = NULL;
+	trials = refusals = refusal_errno = 0;
+	refusal = EXIT_REFUSED;
 	return set_up(state);
 }
 
@@ -265,6 +296,98 @@ static void a_workspace_that_cannot_be_opened_is_named(void **state)
 	drive_fails(EXIT_REFUSED, "'s3://b' names no bucket", NULL);
 }
 
+/* ---- what has changed since the run began ---- */
+
+static void a_tag_that_has_moved_is_told_and_not_followed(void **state)
+{
+	AUTO(err_freep) struct err *err = NULL;
+	const json_t *row;
+
+	(void)state;
+	moved_to = "sha256:2";
+	create("'image':{'reference':'i:1','digest':'sha256:1'}");
+	drive_ends(EXIT_DONE);
+	assert_told("driver.took_over image.moved cache.checked attempt.intended attempt.submitted "
+		    "attempt.ended run.ended");
+	assert_string_equal(newest("image.moved", "reason"),
+			    "the tag of 'i:1' has moved: sha256:1 → sha256:2; this run stays with "
+			    "the first");
+	row = json_array_get(json_object_get(newest_row("image.moved"), "changed"), 0);
+	assert_string_equal(js_str(row, "field"), "image");
+	assert_string_equal(js_str(row, "old"), "sha256:1");
+	assert_string_equal(js_str(row, "new"), "sha256:2");
+}
+
+static void a_run_that_has_just_begun_has_its_image(void **state)
+{
+	(void)state;
+	moved_to = "sha256:2";
+	plan_of("");
+	drive_ends(EXIT_DONE);
+	assert_told("run.created driver.took_over cache.checked attempt.intended attempt.submitted "
+		    "attempt.ended run.ended");
+	assert_int_equal(trials, 0); /* all places were tried before it began */
+}
+
+static void who_cannot_trust_a_bucket_leaves_the_run_to_another(void **state)
+{
+	(void)state;
+	create(NULL);
+	refusals = 1;
+	drive_fails(EXIT_REFUSED, "the server keeps no conditions",
+		    "run r1 is safe; 'stoker resume r1' continues it");
+	assert_told("driver.took_over");
+	assert_int_equal(play.submits, 0);
+	assert_int_equal(trials, 1);
+}
+
+static void a_bucket_that_does_not_answer_is_tried_again_and_trusted_once(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		create(NULL);
+		refusals = 1;
+		refusal = i ? EXIT_REFUSED : EXIT_UNREACHABLE;
+		refusal_errno = i ? EAGAIN : 0;
+		trials = 0;
+		drive_ends(EXIT_DONE);
+		assert_told("driver.took_over cache.checked attempt.intended attempt.submitted "
+			    "attempt.ended run.ended");
+		assert_int_equal(trials, 2);
+		assert_int_equal(aways, 1);
+		(void)end(NULL);
+		(void)begin(NULL);
+	}
+}
+
+/* Its time is over, whatever its workspace answers. */
+static void a_job_is_stopped_by_a_driver_that_cannot_trust_a_bucket(void **state)
+{
+	(void)state;
+	create_under_way(HOUR_MS, true, NULL);
+	append_stop_ago(1000);
+	play.ends_at_stop = 1;
+	refusals = 2;
+	refusal = EXIT_UNREACHABLE;
+	drive_ends(EXIT_STOPPED);
+	assert_true(play.stops >= 2);
+	(void)end(NULL);
+	(void)begin(NULL);
+	/* but not one whose time is not over, nor by one that stands down */
+	create_under_way(HOUR_MS, true, NULL);
+	refusals = 2;
+	refusal = EXIT_UNREACHABLE;
+	drive_ends(EXIT_DONE);
+	assert_int_equal(play.stops, 0);
+	(void)end(NULL);
+	(void)begin(NULL);
+	create_under_way(HOUR_MS, true, NULL);
+	append_stop_ago(1000);
+	refusals = 1;
+	drive_fails(EXIT_REFUSED, "the server keeps no conditions", NULL);
+	assert_int_equal(play.stops, 0);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
 
 int main(void)
@@ -284,6 +407,11 @@ int main(void)
 		TEST(what_another_version_has_begun_is_named),
 		TEST(a_compiler_of_another_version_is_named),
 		TEST(a_workspace_that_cannot_be_opened_is_named),
+		TEST(a_tag_that_has_moved_is_told_and_not_followed),
+		TEST(a_run_that_has_just_begun_has_its_image),
+		TEST(who_cannot_trust_a_bucket_leaves_the_run_to_another),
+		TEST(a_bucket_that_does_not_answer_is_tried_again_and_trusted_once),
+		TEST(a_job_is_stopped_by_a_driver_that_cannot_trust_a_bucket),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
