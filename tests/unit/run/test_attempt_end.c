@@ -2,7 +2,7 @@
  * jobs/run/attempt/attempt_end.c. */
 #include "attempt_fixture.h"
 
-#include "jobs/cache/kinds/compile_kind.h"
+#include "jobs/cache/verdict/cache_verdict.h"
 
 #define TRAINS(members)                                                                            \
 	"{'nodes':1,'steps':{'train':10},'metrics':[{'name':'step','regex':'step "                 \
@@ -10,6 +10,24 @@
 #define CAUSE "ValueError: x is not 3\n"
 
 static struct engine_status the_end;
+
+static int waits_asked;
+static const char *wait_words; /* of a lock that was waited for; NULL: none */
+static bool wait_fails;
+
+int __wrap_cache_find_wait(const struct verify_request *request, char **ret_words, char **ret_hint,
+			   struct err **err);
+
+int __wrap_cache_find_wait(const struct verify_request *request, char **ret_words, char **ret_hint,
+			   struct err **err)
+{
+	assert_ptr_equal(request->store, driver.cache);
+	assert_ptr_equal(request->tally, driver.watch->tally);
+	waits_asked++;
+	*ret_words = wait_words ? mem_copy(wait_words) : NULL;
+	*ret_hint = wait_words ? mem_copy("remove the lock") : NULL;
+	return wait_fails ? err_set(err, EXIT_UNREACHABLE, "the network is gone") : 0;
+}
 
 static int describe_end(struct engine *of, const char *name, const char *prefix,
 			struct engine_status *ret, struct err **err)
@@ -377,6 +395,71 @@ static void a_training_with_another_compiler_tells_the_difference(void **state)
 	end();
 }
 
+static void ends_stopped(bool timeout)
+{
+	AUTO(auto_free) char *cache = NULL;
+	AUTO(err_freep) struct err *err = NULL;
+
+	begin_end(PHASE_PRECOMPILE, TRAINS(""), timeout ? 143 : 1);
+	cache = mem_format("%s/cache", dir);
+	assert_int_equal(store_open(cache, &driver.cache, &err), 0);
+	if (timeout)
+		report(0, "'signal':15,'stopped':'timeout'");
+	if (watch_turn(&driver, &err) < 0)
+		fail_msg("%s", err->message);
+}
+
+/* The cache is asked only about a hang. */
+static void a_hang_may_be_a_wait_for_a_lock(void **state)
+{
+	(void)state;
+	wait_words = "waited for a lock";
+	waits_asked = 0;
+	ends_stopped(true);
+	assert_int_equal(waits_asked, 1);
+	assert_string_equal(newest("attempt.ended", "class"), "timeout-hang");
+	assert_non_null(strstr(newest("attempt.ended", "evidence"), "waited for a lock"));
+	assert_non_null(strstr(newest("attempt.ended", "hint"), "remove the lock"));
+	end();
+	ends_stopped(false);
+	assert_int_equal(waits_asked, 1);
+	assert_null(strstr(newest("attempt.ended", "evidence"), "waited for a lock"));
+	end();
+	wait_words = NULL;
+	ends_stopped(true);
+	assert_string_equal(newest("attempt.ended", "evidence"), "compile.timeout is exceeded");
+	end();
+	wait_fails = true; /* an explanation and no more */
+	ends_stopped(true);
+	assert_string_equal(newest("attempt.ended", "evidence"), "compile.timeout is exceeded");
+	assert_int_equal(waits_asked, 3);
+	wait_fails = false;
+	end();
+}
+
+static void the_least_of_words_are_words(void **state)
+{
+	(void)state;
+	begin_end(PHASE_TRAIN, TRAINS(",'spec':{'hyperparameters':{'a':true,'b':false,'c':1}}"), 2);
+	say(0, "train.py: error: unrecognized arguments: True\n");
+	{
+		AUTO(err_freep) struct err *err = NULL;
+
+		assert_int_equal(watch_turn(&driver, &err), 0);
+	}
+	assert_memory_equal(newest("attempt.ended", "hint"), "a, b: ", 6);
+	end();
+	begin_end(PHASE_TRAIN, TRAINS(""), 1);
+	report(0, "'error':{'class':'unknown','message':'odd'}");
+	{
+		AUTO(err_freep) struct err *err = NULL;
+
+		assert_int_equal(watch_turn(&driver, &err), 0);
+	}
+	assert_string_equal(newest("attempt.ended", "evidence"), "odd");
+	end();
+}
+
 static void outputs_and_machines_are_told(void **state)
 {
 	AUTO(auto_free) char *want = NULL;
@@ -422,6 +505,8 @@ int main(void)
 		cmocka_unit_test(a_log_that_cannot_be_read_is_told_even_of_a_success),
 		cmocka_unit_test(graphs_that_failed_are_counted_in_phase_1),
 		cmocka_unit_test(a_training_with_another_compiler_tells_the_difference),
+		cmocka_unit_test(a_hang_may_be_a_wait_for_a_lock),
+		cmocka_unit_test(the_least_of_words_are_words),
 		cmocka_unit_test(outputs_and_machines_are_told),
 		cmocka_unit_test(an_end_that_cannot_be_journalled_is_not_told),
 	};
