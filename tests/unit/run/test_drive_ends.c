@@ -188,6 +188,15 @@ static void a_limit_that_is_reached_meanwhile_ends_the_run(void **state)
 	}
 }
 
+static int looks_at_limit; /* looks before the limit was recorded */
+
+static void note_limit(void *arg, const struct event *ev, json_t *row)
+{
+	keep_event(arg, ev, row);
+	if (ev->kind == EV_LIMIT_REACHED)
+		looks_at_limit = play.describes;
+}
+
 /* The first look fails, and what is due by time alone is done all the same; what depends on the
  * look is not. */
 static void a_look_that_fails_keeps_no_limit_of_the_run_waiting(void **state)
@@ -203,20 +212,67 @@ static void a_look_that_fails_keeps_no_limit_of_the_run_waiting(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < STK_LENGTH(rows); i++) {
-		size_t at;
-
 		create_under_way(HOUR_MS, i == 1, rows[i].members);
+		options.on_event = note_limit;
 		play.ends_at_stop = 1;
 		play.silent_describes = 1;
 		drive_ends(EXIT_GATE);
 		assert_int_equal(count_of("limit.reached"), 1);
-		/* with the first failed look there was no pause before the limit */
-		for (at = 0; at < wait_count && waits[at] != 1000; at++)
-			;
-		assert_int_equal(at < wait_count, 1);
+		assert_int_equal(looks_at_limit, rows[i].looks);
 		(void)tear_down(NULL);
 		(void)set_up(NULL);
 	}
+}
+
+/* Nor that of a job that nobody has seen. */
+static void a_job_that_was_lost_before_is_left_at_its_limit(void **state)
+{
+	struct event ev = { .kind = EV_ATTEMPT_LOST };
+
+	(void)state;
+	create_under_way(HOUR_MS, true, "'limits':{'unreachable_ms':200}");
+	EVENT_SET(&ev, phase, PHASE_TRAIN);
+	EVENT_SET(&ev, attempt, 1);
+	ev.at.ms = clock_utc_now().ms - HOUR_MS;
+	append(&ev);
+	options.on_event = note_limit;
+	play.silent_describes = 1000000;
+	drive_ends(EXIT_UNREACHABLE);
+	assert_string_equal(newest("limit.reached", "limit"), "unreachable");
+	assert_true(looks_at_limit > 0); /* all of which failed */
+	assert_int_equal(play.stops, 0);
+}
+
+static int releases;
+
+static int play_release(struct engine *engine, const char *name, const char *prefix,
+			int64_t *ret_seconds, struct err **err)
+{
+	(void)engine, (void)name, (void)prefix, (void)ret_seconds, (void)err;
+	releases++;
+	return 0;
+}
+
+static void fail_once(int number)
+{
+	(void)number;
+	play.until_end = 0;
+	play.end.exit = play.submits < 2 ? 75 : 0;
+}
+
+/* A next attempt may take its machines over. */
+static void machines_are_not_given_back_before_a_retry(void **state)
+{
+	(void)state;
+	create(NULL);
+	releases = 0;
+	play_ops.release = play_release;
+	play.report = "{'v':1,'claimed':7,'host':'a','nonce':'n','ended':9}";
+	play.at_describe = fail_once;
+	drive_ends(EXIT_DONE);
+	assert_int_equal(play.submits, 2);
+	assert_int_equal(count_of("retry.scheduled"), 1);
+	assert_int_equal(releases, 2); /* once the next one runs, and at the end */
 }
 
 static void an_engine_that_never_answers_is_given_up(void **state)
@@ -355,6 +411,8 @@ int main(void)
 		TEST(a_stop_that_is_refused_is_asked_for_again),
 		TEST(a_limit_that_is_reached_meanwhile_ends_the_run),
 		TEST(a_look_that_fails_keeps_no_limit_of_the_run_waiting),
+		TEST(a_job_that_was_lost_before_is_left_at_its_limit),
+		TEST(machines_are_not_given_back_before_a_retry),
 		TEST(an_engine_that_never_answers_is_given_up),
 		TEST(a_job_out_of_sight_is_left),
 		TEST(a_job_that_is_seen_again_is_watched_on),
