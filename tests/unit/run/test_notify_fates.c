@@ -428,6 +428,113 @@ static void what_was_sent_is_recorded_later_and_not_sent_again(void **state)
 	end();
 }
 
+/* ---- the loop ---- */
+
+static int marks;
+
+static void mark(void *arg)
+{
+	(void)arg;
+	marks++;
+}
+
+static void note_and_mark(void *arg, const struct event *ev, json_t *row)
+{
+	note_outcome(arg, ev, row);
+	if (ev->kind != EV_NOTIFY_SENT)
+		return;
+	loop_after(driver.loop, 10, mark, NULL);
+	loop_after(driver.loop, 20, quit, driver.loop);
+}
+
+static void while_a_run_goes_on_its_messages_end_no_loop(void **state)
+{
+	AUTO(err_freep) struct err *err = NULL;
+
+	(void)state;
+	begin("exit 0");
+	goes_on = true;
+	marks = 0;
+	options.on_event = note_and_mark;
+	notify_pump(&driver);
+	assert_int_equal(loop_run(driver.loop, &err), 0);
+	assert_int_equal(marks, 1);
+	assert_int_equal(sent, 1);
+	end();
+}
+
+static void the_last_failure_ends_the_wait_at_the_end(void **state)
+{
+	AUTO(err_freep) struct err *err = NULL;
+
+	(void)state;
+	begin("exit 1");
+	goes_on = true;
+	driver.notify->first->tries = NOTIFY_TRIES - 1;
+	notify_flush(&driver);
+	assert_int_equal(loop_run(driver.loop, &err), 0);
+	assert_int_equal(failed, 1);
+	assert_false(notify_queue_pending(&driver));
+	end();
+}
+
+static int64_t first_rule = -1;
+
+static void note_first(void *arg, const struct event *ev, json_t *row)
+{
+	note_outcome(arg, ev, row);
+	if (ev->kind == EV_NOTIFY_SENT && first_rule < 0)
+		first_rule = ev->rule;
+}
+
+static void one_that_takes_long_keeps_no_other_waiting(void **state)
+{
+	json_t *rules = json_array();
+	AUTO(err_freep) struct err *err = NULL;
+
+	(void)state;
+	json_array_append_new(rules, rule_of("while ! test -e go; do sleep 0.01; done"));
+	json_array_append_new(rules, rule_of("exit 0"));
+	begin_with(rules);
+	options.on_event = note_first;
+	notify_pump(&driver);
+	assert_int_equal(loop_run(driver.loop, &err), 0);
+	assert_int_equal(first_rule, 1);
+	assert_int_equal(sent, 1);
+	{
+		AUTO(auto_free) char *go = fs_join(dir, "go");
+
+		assert_int_equal(fs_write_atomic(go, "", 0, 0600, &err), 0);
+	}
+	assert_int_equal(loop_run(driver.loop, &err), 0);
+	assert_int_equal(sent, 2);
+	end();
+}
+
+/* Its process goes on, and nobody hears of it. */
+static void who_leaves_forgets_what_is_under_way(void **state)
+{
+	AUTO(err_freep) struct err *err = NULL;
+
+	(void)state;
+	begin("echo x >&2; while ! test -e go; do sleep 0.01; done; echo y >&2; exit 3");
+	loop_after(driver.loop, 30, quit, driver.loop);
+	notify_pump(&driver);
+	assert_int_equal(loop_run(driver.loop, &err), 0);
+	assert_int_equal(driver.notify->under_way, 1);
+	notify_release(&driver);
+	assert_null(driver.notify);
+	{
+		AUTO(auto_free) char *go = fs_join(dir, "go");
+
+		assert_int_equal(fs_write_atomic(go, "", 0, 0600, &err), 0);
+	}
+	loop_after(driver.loop, 200, quit, driver.loop);
+	assert_int_equal(loop_run(driver.loop, &err), 0);
+	assert_int_equal(sent + failed, 0);
+	end();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -442,6 +549,10 @@ int main(void)
 		cmocka_unit_test(who_has_left_or_failed_sends_nothing),
 		cmocka_unit_test(the_end_of_a_run_waits_for_its_messages_and_not_for_ever),
 		cmocka_unit_test(what_was_sent_is_recorded_later_and_not_sent_again),
+		cmocka_unit_test(while_a_run_goes_on_its_messages_end_no_loop),
+		cmocka_unit_test(the_last_failure_ends_the_wait_at_the_end),
+		cmocka_unit_test(one_that_takes_long_keeps_no_other_waiting),
+		cmocka_unit_test(who_leaves_forgets_what_is_under_way),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
