@@ -56,10 +56,20 @@ static void its_last_words_are_the_reason_that_it_ended_at_once(void **state)
 
 static void one_that_had_nothing_to_do_is_no_error(void **state)
 {
+	struct event ev = { .kind = EV_DRIVER_TOOK_OVER,
+			    .seq = 1,
+			    .at = { INT64_C(1795000000000) } };
 	AUTO(err_freep) struct err *err = NULL;
 	pid_t pid;
 
 	(void)state;
+	EVENT_SET_STR(&ev, host, "h"); /* another driver */
+	EVENT_SET(&ev, pid, 1);
+	EVENT_SET(&ev, epoch, 1);
+	assert_int_equal(journal_append(journal, "r", &ev, &err), 1);
+	ev = (struct event){ .kind = EV_DRIVER_LEFT, .seq = 2, .at = { INT64_C(1795000000001) } };
+	EVENT_SET(&ev, epoch, 1);
+	assert_int_equal(journal_append(journal, "r", &ev, &err), 1);
 	assert_int_equal(start("the run has ended", "0", &pid, &err), 0);
 	assert_null(err);
 	assert_int_equal(pid, 0);

@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 
 #include "jobs/run/beside.h"
-#include "jobs/run/journal/lease.h"
+#include "jobs/run/journal/lease_internal.h"
 #include "jobs/store/order.h"
 
 static struct mono paused; /* in all */
@@ -302,6 +302,48 @@ static void a_driver_that_does_not_obey_is_passed_over(void **state)
 	signal(SIGUSR1, SIG_DFL);
 }
 
+/* A driver on another machine finds the request in the workspace, and is not signalled. */
+static void a_driver_elsewhere_is_given_time_if_the_request_lies_there(void **state)
+{
+	(void)state;
+	for (int left = 0; left < 2; left++) {
+		AUTO(lease_freep) struct lease *lease = NULL;
+		AUTO(auto_free) char *url = mem_format("dir:%s/objects", dir);
+		AUTO(auto_free) char *path = in_dir("objects/runs/r1/" LEASE_OBJECT);
+		AUTO(auto_free) char *text = NULL;
+		AUTO(err_freep) struct err *err = NULL;
+		json_auto_t *body = NULL;
+
+		journal_freep(&journal);
+		assert_int_equal(journal_open(url, JOURNAL_WRITE, &journal, &err), 0);
+		create_under_way(HOUR_MS, true, NULL);
+		assert_int_equal(lease_take(journal, "r1", NULL, NULL, NULL, &lease, &err), 0);
+		assert_int_equal(js_load(path, 4096, &body, &err), 0);
+		js_put_str(body, "place", "elsewhere");
+		text = js_line(body);
+		assert_int_equal(fs_write_atomic(path, text, strlen(text), 0600, &err), 0);
+		if (!left) {
+			AUTO(auto_free) char *ws = in_dir("ws");
+			AUTO(auto_free) char *runs = in_dir("ws/runs");
+
+			assert_int_equal(fs_mkdirs(ws, &err), 0);
+			assert_int_equal(fs_write_atomic(runs, "", 0, 0600, &err), 0);
+		}
+		play.ends_at_stop = 1;
+		stop_run();
+		assert_true(stop.driven && stop.ended);
+		assert_int_equal(stop.left, left);
+		assert_string_equal(steps,
+				    left ? "the driver was asked to stop the run; the engine "
+					   "was asked to stop the job"
+					 : "the engine was asked to stop the job");
+		assert_int_equal(pauses > 0, left);
+		lease_freep(&lease);
+		(void)tear_down(NULL);
+		(void)set_up(NULL);
+	}
+}
+
 /* ---- where the disk is full ---- */
 
 static void a_disk_without_room_has_room_for_a_name(void **state)
@@ -453,6 +495,7 @@ int main(void)
 		TEST(a_run_that_is_over_needs_no_stop),
 		TEST(a_driver_is_signalled_and_given_time),
 		TEST(a_driver_that_does_not_obey_is_passed_over),
+		TEST(a_driver_elsewhere_is_given_time_if_the_request_lies_there),
 		TEST(a_disk_without_room_has_room_for_a_name),
 		TEST(a_request_that_cannot_be_left_is_not_said_to_lie_there),
 		TEST(of_a_damaged_run_the_newest_attempt_is_stopped),

@@ -137,6 +137,27 @@ static void a_known_checkpoint_is_not_given_up_for_want_of_an_answer(void **stat
 	assert_in_range(after, 3, 10);
 }
 
+static void any_object_there_allows_to_begin_anew(void **state)
+{
+	AUTO(err_freep) struct err *err = NULL;
+
+	(void)state;
+	(void)begin_in_bucket();
+	driver.flow.checkpoint_step = 7;
+	snprintf(driver.flow.checkpoint_url, sizeof driver.flow.checkpoint_url,
+		 "s3://bucket/saved/r1/attempt-1/checkpoint-7");
+	assert_int_equal(store_put(driver.checkpoints, "r1/attempt-1/note", "x", 1, &err), 0);
+	assert_int_equal(choose(&err), 0);
+	assert_string_equal(newest("checkpoint.chosen", "reason"),
+			    "no complete checkpoint yet: from the start");
+	end_in_bucket();
+	/* and nothing need be there where nothing was saved */
+	(void)begin_in_bucket();
+	assert_int_equal(choose(&err), 0);
+	assert_recorded(1);
+	end_in_bucket();
+}
+
 /* ---- marks ---- */
 
 static char saved[80]; /* of attempt 1 */
@@ -489,6 +510,7 @@ int main(void)
 		cmocka_unit_test(a_place_that_cannot_be_opened_holds_no_choice),
 		cmocka_unit_test(an_engine_that_does_not_answer_keeps_it_open),
 		cmocka_unit_test(a_known_checkpoint_is_not_given_up_for_want_of_an_answer),
+		cmocka_unit_test(any_object_there_allows_to_begin_anew),
 		cmocka_unit_test(new_marks_of_an_attempt_are_recorded_once_the_oldest_first),
 		cmocka_unit_test(the_newest_checkpoint_that_is_whole_is_chosen),
 		cmocka_unit_test(what_the_agent_called_incomplete_is_told_with_the_choice),

@@ -333,7 +333,7 @@ static void a_question_is_open_until_it_is_answered(void **state)
 	create(NULL);
 	assert_int_equal(pipe(ends), 0);
 	assert_int_equal(dup2(ends[0], STDIN_FILENO), STDIN_FILENO);
-	assert_int_equal(write(ends[1], "??", 2), 2);
+	assert_int_equal(write(ends[1], "???", 3), 3);
 	play.ends_at_stop = 1;
 	signalled(SIGINT);
 	answer = INTERRUPT_ASK;

@@ -360,6 +360,19 @@ static void a_bucket_that_does_not_answer_is_tried_again_and_trusted_once(void *
 	}
 }
 
+/* It may answer another driver. */
+static void who_cannot_ask_a_bucket_leaves_and_says_so(void **state)
+{
+	(void)state;
+	create(NULL);
+	refusals = 1;
+	refusal = EXIT_UNREACHABLE;
+	refusal_errno = EINVAL;
+	drive_fails(EXIT_UNREACHABLE, "the server keeps no conditions", NULL);
+	assert_told("driver.took_over driver.left");
+	assert_string_equal(newest("driver.left", "reason"), "the server keeps no conditions");
+}
+
 /* Its time is over, whatever its workspace answers. */
 static void a_job_is_stopped_by_a_driver_that_cannot_trust_a_bucket(void **state)
 {
@@ -411,6 +424,7 @@ int main(void)
 		TEST(a_run_that_has_just_begun_has_its_image),
 		TEST(who_cannot_trust_a_bucket_leaves_the_run_to_another),
 		TEST(a_bucket_that_does_not_answer_is_tried_again_and_trusted_once),
+		TEST(who_cannot_ask_a_bucket_leaves_and_says_so),
 		TEST(a_job_is_stopped_by_a_driver_that_cannot_trust_a_bucket),
 	};
 
