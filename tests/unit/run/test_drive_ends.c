@@ -224,25 +224,6 @@ static void a_look_that_fails_keeps_no_limit_of_the_run_waiting(void **state)
 	}
 }
 
-/* Nor that of a job that nobody has seen. */
-static void a_job_that_was_lost_before_is_left_at_its_limit(void **state)
-{
-	struct event ev = { .kind = EV_ATTEMPT_LOST };
-
-	(void)state;
-	create_under_way(HOUR_MS, true, "'limits':{'unreachable_ms':200}");
-	EVENT_SET(&ev, phase, PHASE_TRAIN);
-	EVENT_SET(&ev, attempt, 1);
-	ev.at.ms = clock_utc_now().ms - HOUR_MS;
-	append(&ev);
-	options.on_event = note_limit;
-	play.silent_describes = 1000000;
-	drive_ends(EXIT_UNREACHABLE);
-	assert_string_equal(newest("limit.reached", "limit"), "unreachable");
-	assert_true(looks_at_limit > 0); /* all of which failed */
-	assert_int_equal(play.stops, 0);
-}
-
 static int releases;
 
 static int play_release(struct engine *engine, const char *name, const char *prefix,
@@ -411,7 +392,6 @@ int main(void)
 		TEST(a_stop_that_is_refused_is_asked_for_again),
 		TEST(a_limit_that_is_reached_meanwhile_ends_the_run),
 		TEST(a_look_that_fails_keeps_no_limit_of_the_run_waiting),
-		TEST(a_job_that_was_lost_before_is_left_at_its_limit),
 		TEST(machines_are_not_given_back_before_a_retry),
 		TEST(an_engine_that_never_answers_is_given_up),
 		TEST(a_job_out_of_sight_is_left),
