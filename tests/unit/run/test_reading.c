@@ -326,6 +326,61 @@ static void the_pace_of_the_report_counts_at_the_end_alone(void **state)
 	end_nodes();
 }
 
+static int64_t line_ms; /* time of each line; 0: not known */
+
+static struct utc say_time(struct engine *of, const char *name, const char *prefix, int node,
+			   uint64_t offset)
+{
+	(void)of, (void)name, (void)prefix, (void)node, (void)offset;
+	return (struct utc){ line_ms };
+}
+
+static void a_step_is_dated_by_its_line_if_that_has_a_time(void **state)
+{
+	struct attempt_watch *watch = begin_nodes(1);
+
+	(void)state;
+	ops.log_time = say_time;
+	line_ms = 0;
+	read_all("step 1\n");
+	assert_true(watch->stepped_at.ms > 1000);
+	assert_false(watch->own_exact);
+	line_ms = 1;
+	read_all("step 2\n");
+	assert_int_equal(watch->stepped_at.ms, 1);
+	assert_true(watch->own_exact);
+	line_ms = 0;
+	read_all("step 3\n");
+	assert_true(watch->stepped_at.ms > 1000);
+	assert_true(watch->own_exact);
+	/* one that is not larger is no new step */
+	line_ms = 5;
+	read_all("step 3\nstep 2\n");
+	assert_true(watch->stepped_at.ms > 1000);
+	assert_int_equal(watch->last_step, 3);
+	assert_int_equal(watch->first_step, 1);
+	end_nodes();
+}
+
+static void a_chunk_that_is_full_may_have_more_behind_it(void **state)
+{
+	struct attempt_watch *watch = begin_nodes(1);
+	AUTO(auto_free) char *text = mem_zero((64 << 10) + 1, 1);
+	AUTO(err_freep) struct err *err = NULL;
+	bool more = true;
+
+	(void)state;
+	memset(text, 'x', 64 << 10);
+	text[(64 << 10) - 1] = '\n';
+	sb_adds(&said.logs[0], text);
+	assert_int_equal(reading_turn(watch, false, false, &more, &err), 0);
+	assert_false(more);
+	assert_int_equal(watch->logs[0].tail.offset, 64 << 10);
+	assert_int_equal(watch->logs[0].lines, 1);
+	assert_false(watch->logs[0].behind);
+	end_nodes();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -339,6 +394,8 @@ int main(void)
 		cmocka_unit_test(a_row_of_an_earlier_step_is_not_told),
 		cmocka_unit_test(a_step_behind_its_row_is_told_the_next_time),
 		cmocka_unit_test(the_pace_of_the_report_counts_at_the_end_alone),
+		cmocka_unit_test(a_step_is_dated_by_its_line_if_that_has_a_time),
+		cmocka_unit_test(a_chunk_that_is_full_may_have_more_behind_it),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

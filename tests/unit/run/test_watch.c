@@ -456,6 +456,41 @@ static void a_log_need_not_be_read_of_what_is_to_end(void **state)
 	}
 }
 
+/* Only the log tells which graphs a phase 1 that ended well has made. */
+static void a_phase_1_that_ended_well_needs_its_log(void **state)
+{
+	static const struct {
+		enum phase phase;
+		const char *kind;
+		bool exit_known, stops;
+		int exit;
+		bool works;
+	} rows[] = {
+		{ PHASE_PRECOMPILE, "neuron", true, false, 0, false },
+		{ PHASE_PRECOMPILE, "none", true, false, 0, true },
+		{ PHASE_TRAIN, "neuron", true, false, 0, true },
+		{ PHASE_PRECOMPILE, "neuron", false, false, 0, true },
+		{ PHASE_PRECOMPILE, "neuron", true, false, 1, true },
+		{ PHASE_PRECOMPILE, "neuron", true, true, 0, true },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < STK_LENGTH(rows); i++) {
+		AUTO(err_freep) struct err *err = NULL;
+
+		begin_seen(rows[i].phase, TRAINS, ENGINE_ENDED);
+		driver.kind = compile_kind_find(rows[i].kind);
+		driver.flow.stop_requested = rows[i].stops;
+		seen.exit_known = rows[i].exit_known;
+		seen.exit = rows[i].exit;
+		ops.logs = refuse_log;
+		assert_int_equal(watch_turn(&driver, &err), rows[i].works ? 0 : -1);
+		if (!rows[i].works)
+			assert_string_equal(err->message, "the log is not yours");
+		end();
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -471,6 +506,7 @@ int main(void)
 		cmocka_unit_test(steps_are_dated_no_later_than_the_end),
 		cmocka_unit_test(checkpoints_are_looked_for_every_second_and_at_the_end),
 		cmocka_unit_test(a_log_need_not_be_read_of_what_is_to_end),
+		cmocka_unit_test(a_phase_1_that_ended_well_needs_its_log),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
