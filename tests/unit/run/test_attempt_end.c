@@ -460,6 +460,50 @@ static void the_least_of_words_are_words(void **state)
 	end();
 }
 
+/* Also where the ring of them has turned round. */
+static void the_newest_lines_are_quoted_where_none_is_a_cause(void **state)
+{
+	static const int counts[] = { 5, 59, 60, 61, 119, 120, 200 };
+
+	(void)state;
+	for (size_t i = 0; i < STK_LENGTH(counts); i++) {
+		int last = counts[i] - 1;
+		AUTO(auto_free)
+		char *want = mem_format("exit status 1\nl%d\nl%d\nl%d\nl%d\nl%d", last - 4,
+					last - 3, last - 2, last - 1, last);
+		AUTO(err_freep) struct err *err = NULL;
+
+		begin_end(PHASE_TRAIN, TRAINS(""), 1);
+		for (int line = 0; line < counts[i]; line++) {
+			AUTO(auto_free) char *text = mem_format("l%d\n", line);
+
+			say(0, text);
+		}
+		assert_int_equal(watch_turn(&driver, &err), 0);
+		assert_string_equal(newest("attempt.ended", "evidence"), want);
+		end();
+	}
+}
+
+/* The sixtieth line from the end is looked at, and one before it if it bears on a failure. */
+static void a_cause_is_found_far_before_the_end(void **state)
+{
+	static const int behind[] = { 0, 59, 60, 300 };
+
+	(void)state;
+	for (size_t i = 0; i < STK_LENGTH(behind); i++) {
+		AUTO(err_freep) struct err *err = NULL;
+
+		begin_end(PHASE_TRAIN, TRAINS(""), 1);
+		say(0, "NRT: Uncorrectable memory error is detected, metadata: 0x1\n");
+		for (int line = 0; line < behind[i]; line++)
+			say(0, "bye\n");
+		assert_int_equal(watch_turn(&driver, &err), 0);
+		assert_string_equal(newest("attempt.ended", "class"), "hardware-node");
+		end();
+	}
+}
+
 static void outputs_and_machines_are_told(void **state)
 {
 	AUTO(auto_free) char *want = NULL;
@@ -507,6 +551,8 @@ int main(void)
 		cmocka_unit_test(a_training_with_another_compiler_tells_the_difference),
 		cmocka_unit_test(a_hang_may_be_a_wait_for_a_lock),
 		cmocka_unit_test(the_least_of_words_are_words),
+		cmocka_unit_test(the_newest_lines_are_quoted_where_none_is_a_cause),
+		cmocka_unit_test(a_cause_is_found_far_before_the_end),
 		cmocka_unit_test(outputs_and_machines_are_told),
 		cmocka_unit_test(an_end_that_cannot_be_journalled_is_not_told),
 	};
