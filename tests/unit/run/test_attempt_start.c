@@ -211,6 +211,24 @@ static void a_beginning_that_cannot_be_read_or_journalled_is_none(void **state)
 	end();
 }
 
+/* A check-up that cannot be read yet is told before the beginning all the same. */
+static void the_beginning_waits_for_the_check_up(void **state)
+{
+	struct attempt_watch *watch =
+		begin_seen(PHASE_TRAIN, "{'nodes':1,'metrics':[],'health':{'ops':['all_reduce']}}",
+			   ENGINE_RUNNING);
+	AUTO(err_freep) struct err *err = NULL;
+
+	(void)state;
+	said.away = true;
+	assert_away(attempt_start_record(watch, (struct utc){ 5 }, &err), &err);
+	assert_told("");
+	report(0, "'health':{'verdict':'healthy','nodes':[{'node':0}]}");
+	assert_int_equal(attempt_start_record(watch, (struct utc){ 5 }, &err), 0);
+	assert_told("health.checked attempt.started");
+	end();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -220,6 +238,7 @@ int main(void)
 		cmocka_unit_test(compilers_and_variables_are_told_before_the_beginning),
 		cmocka_unit_test(only_a_training_after_a_phase_1_is_compared),
 		cmocka_unit_test(a_beginning_that_cannot_be_read_or_journalled_is_none),
+		cmocka_unit_test(the_beginning_waits_for_the_check_up),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
