@@ -125,6 +125,41 @@ static void a_cold_cache_is_filled_before_the_training(void **state)
 	assert_false(js_bool(claim, "held", true));
 }
 
+static json_t *order_of_attempt(const char *name)
+{
+	AUTO(auto_free) char *path = mem_format("%s/ws/runs/r1/%s/order.json", dir, name);
+	struct err *err = NULL;
+	json_t *order = NULL;
+
+	js_load(path, (size_t)1 << 20, &order, &err);
+	assert_no_error(err);
+	return order;
+}
+
+static void a_training_is_held_to_what_phase_1_has_proved(void **state)
+{
+	json_auto_t *first = NULL, *second = NULL;
+	const json_t *compile;
+
+	(void)state;
+	create_compiling("");
+	play.at_describe = log_of_phase_1;
+	drive_ends(EXIT_DONE);
+	first = order_of_attempt("precompile-1");
+	compile = json_object_get(first, "compile");
+	assert_null(json_object_get(compile, "lock"));
+	assert_null(json_object_get(compile, "compiler"));
+	assert_string_equal(js_str(compile, "graph_key"), graph_key);
+	assert_true(strlen(js_str(compile, "claim")) > 10);
+	second = order_of_attempt("train-1");
+	compile = json_object_get(second, "compile");
+	assert_string_equal(js_str(compile, "lock"), graph_key);
+	assert_string_equal(js_str(json_object_get(compile, "compiler"), "jax"), "0.10.2");
+	assert_null(json_object_get(compile, "claim"));
+	assert_string_not_equal(js_str(first, "nonce"), js_str(second, "nonce"));
+	assert_string_equal(js_str(second, "nonce"), newest("attempt.intended", "nonce"));
+}
+
 static void a_warm_cache_needs_no_phase_1(void **state)
 {
 	(void)state;
@@ -374,6 +409,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(a_cold_cache_is_filled_before_the_training),
+		TEST(a_training_is_held_to_what_phase_1_has_proved),
 		TEST(a_warm_cache_needs_no_phase_1),
 		TEST(an_incomplete_cache_begins_no_training),
 		TEST(a_damaged_entry_of_phase_1_is_taken_out),
