@@ -45,6 +45,17 @@ int __wrap_preflight_conditions(struct preflight *probe, const json_t *plan, str
 	return -1;
 }
 
+static int kept; /* whether data of that id is kept; -1: not known */
+
+int __wrap_run_find_kept(const struct journal *of, const char *run, struct err **err);
+
+int __wrap_run_find_kept(const struct journal *of, const char *run, struct err **err)
+{
+	assert_ptr_equal(of, journal);
+	assert_string_equal(run, "r1");
+	return kept < 0 ? err_set(err, EXIT_UNREACHABLE, "the network is gone") : kept;
+}
+
 static struct plan *the_plan;
 
 static void put(const char *name, const char *text)
@@ -80,6 +91,7 @@ static int begin(void **state)
 {
 	pause_count = 0;
 	moved_to = NULL;
+	kept = 0;
 	trials = refusals = refusal_errno = 0;
 	refusal = EXIT_REFUSED;
 	return set_up(state);
@@ -204,6 +216,69 @@ static void the_folder_of_the_cache_is_made_first(void **state)
 	if (driver_begin(journal, &options, &err) < 0)
 		fail_msg("%s", err->message);
 	assert_true(fs_is_dir(folder));
+}
+
+/* The new run would take it for its own. */
+static void the_id_of_data_that_is_kept_begins_no_other_run(void **state)
+{
+	(void)state;
+	plan_of("");
+	kept = 1;
+	begin_fails(EXIT_SPEC,
+		    "an earlier run 'r1' was removed, and the only copies of its checkpoints or "
+		    "outputs are kept under that id",
+		    "choose another --id, or remove the copies with 'stoker rm r1 "
+		    "--with-checkpoints'");
+	kept = -1;
+	begin_fails(EXIT_UNREACHABLE, "the network is gone", NULL);
+}
+
+static int create_meanwhile(struct engine *engine, struct err **err)
+{
+	struct event ev = { .kind = EV_RUN_CREATED };
+
+	(void)engine, (void)err;
+	appended = 0;
+	EVENT_SET_STR(&ev, name, "n");
+	EVENT_SET_STR(&ev, engine, "local");
+	EVENT_SET(&ev, plan, the_plan->json);
+	EVENT_SET_STR(&ev, plan_digest, the_plan->digest);
+	EVENT_SET(&ev, seed, 1);
+	append(&ev);
+	return 0;
+}
+
+static void a_run_begins_once(void **state)
+{
+	AUTO(err_freep) struct err *err = NULL;
+
+	(void)state;
+	plan_of("");
+	play_ops.check = create_meanwhile;
+	assert_int_equal(driver_begin(journal, &options, &err), -1);
+	assert_string_equal(err->message, "run r1 has just been created by another driver");
+	assert_int_equal(err->code, EXIT_BUSY);
+}
+
+static int obstruct_first_event(struct engine *engine, struct err **err)
+{
+	AUTO(auto_free) char *place = mem_format("%s/objects/runs/r1/events/%012d.json", dir, 1);
+
+	(void)engine;
+	return fs_mkdirs(place, err);
+}
+
+static void a_run_that_cannot_be_journalled_has_not_begun(void **state)
+{
+	AUTO(auto_free) char *url = mem_format("dir:%s/objects", dir);
+	AUTO(err_freep) struct err *err = NULL;
+
+	(void)state;
+	plan_of("");
+	journal_freep(&journal);
+	assert_int_equal(journal_open(url, JOURNAL_WRITE, &journal, &err), 0);
+	play_ops.check = obstruct_first_event;
+	begin_fails(EXIT_REFUSED, "event 1 of run r1", NULL);
 }
 
 /* ---- a run that exists ---- */
@@ -412,6 +487,9 @@ int main(void)
 		TEST(a_run_does_not_begin_without_its_secrets),
 		TEST(a_run_does_not_begin_without_its_source),
 		TEST(the_folder_of_the_cache_is_made_first),
+		TEST(the_id_of_data_that_is_kept_begins_no_other_run),
+		TEST(a_run_begins_once),
+		TEST(a_run_that_cannot_be_journalled_has_not_begun),
 		TEST(a_driver_is_patient_with_a_run_that_exists),
 		TEST(a_driver_is_not_patient_for_ever),
 		TEST(what_does_not_pass_by_itself_is_not_waited_for),
