@@ -117,6 +117,7 @@ static void a_cold_cache_is_filled_before_the_training(void **state)
 			json_object_get(newest_row("cache.verified"), "sources"), "problems")),
 		0);
 	assert_int_equal(count_of("chore.failed"), 0);
+	assert_true(waits_of(20000) > 0); /* after which the claim is renewed */
 	/* given up after the verdict */
 	path = mem_format("%s/" KEY_CLAIM_PREFIX "%s.json", cache, graph_key);
 	js_load(path, 4096, &claim, &err);
@@ -271,6 +272,26 @@ static void what_a_training_compiles_joins_the_manifest(void **state)
 	assert_int_equal(count_of("chore.failed"), 0);
 }
 
+static void be_silent_after_the_end(void *arg, const struct event *ev, json_t *row)
+{
+	keep_event(arg, ev, row);
+	if (ev->kind == EV_ATTEMPT_ENDED)
+		play.silent_describes = 1;
+}
+
+/* Nothing else is done meanwhile. */
+static void chores_that_fail_are_done_after_a_while(void **state)
+{
+	(void)state;
+	create_compiling("");
+	play.at_describe = log_of_phase_1;
+	options.on_event = be_silent_after_the_end;
+	drive_ends(EXIT_DONE);
+	assert_true(waits_of(300) > 0);
+	assert_int_equal(count_of("chore.failed"), 0);
+	assert_int_equal(count_of("driver.waiting"), 0);
+}
+
 /* ---- lost ---- */
 
 static void lose_graph(int number)
@@ -416,6 +437,7 @@ int main(void)
 		TEST(it_is_trained_with_it_all_the_same_if_the_spec_says_so),
 		TEST(a_verdict_waits_until_nothing_changes_any_more),
 		TEST(what_a_training_compiles_joins_the_manifest),
+		TEST(chores_that_fail_are_done_after_a_while),
 		TEST(graphs_that_are_lost_before_a_retry_are_compiled_again),
 		TEST(a_manifest_that_is_gone_is_written_again),
 		TEST(a_run_waits_for_another_that_compiles_the_same),

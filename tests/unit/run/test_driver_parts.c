@@ -150,6 +150,36 @@ static void no_wait_is_longer_than_until_the_next_limit(void **state)
 	end_part();
 }
 
+static int turns;
+
+static void count_turn(struct driver *of)
+{
+	(void)of;
+	turns++;
+}
+
+static void quit(void *arg)
+{
+	loop_quit(arg);
+}
+
+static void a_later_wake_takes_the_place_of_an_earlier_one(void **state)
+{
+	AUTO(err_freep) struct err *err = NULL;
+
+	(void)state;
+	begin_part();
+	turns = 0;
+	driver.turn = count_turn;
+	for (int i = 0; i < 3; i++)
+		driver_wake(&driver);
+	__real_loop_after(driver.loop, 20, quit, driver.loop);
+	assert_int_equal(loop_run(driver.loop, &err), 0);
+	assert_int_equal(turns, 1);
+	assert_null(driver.timer);
+	end_part();
+}
+
 /* ---- what it tells a job ---- */
 
 static void a_job_is_stopped_within_the_grace_of_the_plan(void **state)
@@ -554,6 +584,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_clock_that_is_set_moves_nothing_once_the_run_is_taken_over),
 		cmocka_unit_test(no_wait_is_longer_than_until_the_next_limit),
+		cmocka_unit_test(a_later_wake_takes_the_place_of_an_earlier_one),
 		cmocka_unit_test(a_job_is_stopped_within_the_grace_of_the_plan),
 		cmocka_unit_test(a_job_that_was_told_to_save_is_not_told_otherwise),
 		cmocka_unit_test(who_leaves_says_why_and_with_which_exit),
