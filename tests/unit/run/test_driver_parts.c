@@ -215,22 +215,6 @@ static void a_job_that_was_told_to_save_is_not_told_otherwise(void **state)
 	end_part();
 }
 
-static void who_leaves_says_why_and_with_which_exit(void **state)
-{
-	AUTO(err_freep) struct err *err = NULL;
-
-	(void)state;
-	begin_part();
-	driver.flow.epoch = 4;
-	driver_leave(&driver, "enough", EXIT_DETACHED);
-	assert_true(driver.left);
-	assert_int_equal(driver.exit_code, EXIT_DETACHED);
-	assert_int_equal(loop_run(driver.loop, &err), 0);
-	assert_string_equal(newest("driver.left", "reason"), "enough");
-	assert_int_equal(newest_int("driver.left", "epoch"), 4);
-	end_part();
-}
-
 /* ---- what it journals ---- */
 
 /* What another process has appended meanwhile is read, and what is decided by that state alone is
@@ -587,7 +571,6 @@ int main(void)
 		cmocka_unit_test(a_later_wake_takes_the_place_of_an_earlier_one),
 		cmocka_unit_test(a_job_is_stopped_within_the_grace_of_the_plan),
 		cmocka_unit_test(a_job_that_was_told_to_save_is_not_told_otherwise),
-		cmocka_unit_test(who_leaves_says_why_and_with_which_exit),
 		cmocka_unit_test(an_event_is_numbered_behind_those_of_others),
 		cmocka_unit_test(a_journal_that_fails_is_known_to),
 		cmocka_unit_test(a_request_is_read_once_whatever_is_in_it),
