@@ -201,6 +201,7 @@ static bool is_due_blindly(const struct driver *driver, const struct effect *eff
 static int apply_effects(struct driver *driver, const struct effects *effects)
 {
 	AUTO(err_freep) struct err *first = NULL;
+	bool had_job = flow_may_have_job(&driver->flow);
 	int64_t before = driver->seq;
 
 	for (int i = 0; i < effects->count && driver->seq == before && !driver->left; i++) {
@@ -221,6 +222,9 @@ static int apply_effects(struct driver *driver, const struct effects *effects)
 			first = TAKE(driver->failure);
 		err_freep(&driver->failure);
 	}
+	/* What could not be told to a job is of no account once the job is seen to have ended. */
+	if (had_job && !flow_may_have_job(&driver->flow))
+		return 0;
 	driver->failure = TAKE(first);
 	return driver->failure ? -1 : 0;
 }

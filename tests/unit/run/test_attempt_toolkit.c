@@ -114,6 +114,36 @@ static void a_phase_1_that_takes_too_long_is_stopped(void **state)
 	end();
 }
 
+/* A training has its own limits, and without a limit or a beginning nothing is late. */
+static void nothing_else_takes_too_long(void **state)
+{
+	static const struct {
+		enum phase phase;
+		int64_t limit_ms, started_ms;
+		int stops;
+	} rows[] = {
+		{ PHASE_PRECOMPILE, 1000, 1, 1 },
+		{ PHASE_TRAIN, 1000, 1, 0 },
+		{ PHASE_PRECOMPILE, 0, 1, 0 },
+		{ PHASE_PRECOMPILE, 1000, 0, 0 },
+		{ PHASE_PRECOMPILE, INT64_C(9000000000000), 1, 0 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < STK_LENGTH(rows); i++) {
+		struct engine_status status = { .state = ENGINE_RUNNING,
+						.started = { rows[i].started_ms } };
+		struct attempt_watch *watch;
+
+		watch = begin(rows[i].phase, "{" TOOLKIT "," STEPS ",'compile':{'kind':'neuron'}}");
+		js_put(json_object_get(driver.plan, "compile"), "timeout_ms",
+		       json_integer(rows[i].limit_ms));
+		step(watch);
+		check(watch, &status, rows[i].stops);
+		end();
+	}
+}
+
 static void with_agents_there_is_nothing_to_watch_from_outside(void **state)
 {
 	struct attempt_watch *watch = begin(PHASE_TRAIN, "{'engine':'local'," STALL "," STEPS "}");
@@ -359,6 +389,7 @@ int main(void)
 		cmocka_unit_test(a_silent_attempt_is_stopped_by_each_driver_until_it_has_ended),
 		cmocka_unit_test(nothing_is_silent_before_it_runs_and_is_read),
 		cmocka_unit_test(a_phase_1_that_takes_too_long_is_stopped),
+		cmocka_unit_test(nothing_else_takes_too_long),
 		cmocka_unit_test(with_agents_there_is_nothing_to_watch_from_outside),
 		cmocka_unit_test(a_stall_limit_may_be_off_or_learnt),
 		cmocka_unit_test(no_stop_is_asked_for_before_its_reason_is_written),

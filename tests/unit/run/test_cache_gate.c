@@ -4,6 +4,9 @@
 #define TEST_DATA SOURCE_ROOT "/tests/unit/cache"
 #include "tests/unit/cache/support.h"
 
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include "faulty_store.h"
 
 #include "attempt_fixture.h"
@@ -255,6 +258,66 @@ static void without_its_log_there_is_no_verdict(void **state)
 	end_phase_1();
 }
 
+/* ---- its folders ---- */
+
+static void the_folder_of_the_cache_is_made_for_others_too(void **state)
+{
+	AUTO(auto_free) char *path = NULL;
+	AUTO(err_freep) struct err *err = NULL;
+	mode_t before = umask(022);
+	struct stat meta;
+
+	(void)state;
+	begin_phase_1();
+	path = mem_format("%s/a/b", dir);
+	json_object_del(json_object_get(driver.plan, "compile"), "cache");
+	assert_int_equal(cache_gate_make(&driver, &err), 0); /* no place is named */
+	js_put_str(json_object_get(driver.plan, "compile"), "cache", "s3://b/x");
+	assert_int_equal(cache_gate_make(&driver, &err), 0);
+	js_put_str(json_object_get(driver.plan, "compile"), "cache", path);
+	assert_int_equal(cache_gate_make(&driver, &err), 0);
+	assert_int_equal(stat(path, &meta), 0);
+	assert_int_equal(meta.st_mode & 0777, 0755);
+	assert_int_equal(cache_gate_make(&driver, &err), 0);
+	umask(before);
+	end_phase_1();
+}
+
+static void folders_that_cannot_be_written_are_named_before_phase_1(void **state)
+{
+	static const char *const names[] = { "cache", "cache/stoker" };
+	AUTO(err_freep) struct err *err = NULL;
+	bool is_root = geteuid() == 0;
+
+	(void)state;
+	begin_phase_1();
+	assert_int_equal(chmod(dir, 0755), 0);
+	for (size_t i = 0; i < STK_LENGTH(names); i++) {
+		AUTO(auto_free) char *path = fs_join(dir, names[i]);
+		AUTO(auto_free)
+		char *words =
+			mem_format("cannot write to the folder '%s' of the compile cache", path);
+
+		assert_int_equal(cache_gate_probe(&driver, &err), 0); /* also if it is not there */
+		assert_int_equal(fs_mkdirs(path, &err), 0);
+		assert_int_equal(cache_gate_probe(&driver, &err), 0);
+		assert_int_equal(chmod(path, 0555), 0);
+		if (is_root)
+			assert_int_equal(seteuid(65534), 0);
+		assert_int_equal(cache_gate_probe(&driver, &err), -1);
+		if (is_root)
+			assert_int_equal(seteuid(0), 0);
+		assert_int_equal(err->code, EXIT_REFUSED);
+		if (!strstr(err->message, words))
+			fail_msg("%s", err->message);
+		assert_string_equal(err->hint, "make the folder writable for the user of the job, "
+					       "or name another compile.cache_url");
+		err_freep(&err);
+		assert_int_equal(chmod(path, 0777), 0);
+	}
+	end_phase_1();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -262,6 +325,8 @@ int main(void)
 		cmocka_unit_test(a_damaged_entry_is_removed_before_the_verdict),
 		cmocka_unit_test(a_phase_1_is_verified_once_its_manifest_is_written),
 		cmocka_unit_test(without_its_log_there_is_no_verdict),
+		cmocka_unit_test(the_folder_of_the_cache_is_made_for_others_too),
+		cmocka_unit_test(folders_that_cannot_be_written_are_named_before_phase_1),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,13 +2,21 @@
  * begin anew for want of an answer. See jobs/run/checkpoints.c. */
 #include "tests/unit/checkpoint/trees.h"
 
-#include <time.h>
-
 #include "faulty_store.h"
 
 #include "attempt_fixture.h"
 
 #define PLAN "{'nodes':1,'checkpoint':{'kind':'hf','url':'%s'}}"
+
+static struct mono now; /* ms 0: the true one */
+
+struct mono __real_clock_mono_now(void);
+struct mono __wrap_clock_mono_now(void);
+
+struct mono __wrap_clock_mono_now(void)
+{
+	return now.ms > 0 ? now : __real_clock_mono_now();
+}
 
 static int describe(struct engine *of, const char *name, const char *prefix,
 		    struct engine_status *ret, struct err **err)
@@ -127,6 +135,27 @@ static void a_known_checkpoint_is_not_given_up_for_want_of_an_answer(void **stat
 		end_in_bucket();
 	}
 	assert_in_range(after, 3, 10);
+}
+
+static void any_object_there_allows_to_begin_anew(void **state)
+{
+	AUTO(err_freep) struct err *err = NULL;
+
+	(void)state;
+	(void)begin_in_bucket();
+	driver.flow.checkpoint_step = 7;
+	snprintf(driver.flow.checkpoint_url, sizeof driver.flow.checkpoint_url,
+		 "s3://bucket/saved/r1/attempt-1/checkpoint-7");
+	assert_int_equal(store_put(driver.checkpoints, "r1/attempt-1/note", "x", 1, &err), 0);
+	assert_int_equal(choose(&err), 0);
+	assert_string_equal(newest("checkpoint.chosen", "reason"),
+			    "no complete checkpoint yet: from the start");
+	end_in_bucket();
+	/* and nothing need be there where nothing was saved */
+	(void)begin_in_bucket();
+	assert_int_equal(choose(&err), 0);
+	assert_recorded(1);
+	end_in_bucket();
 }
 
 /* ---- marks ---- */
@@ -328,24 +357,72 @@ static bool is_to_be_waited_for(void)
 	return again;
 }
 
+/* The agent of attempt 1 was killed, and no mark was written. */
+static void begin_killed(const int *steps, size_t count)
+{
+	now.ms = 0;
+	begin_saved(steps, count);
+	drop(dir, "ws/runs/r1/train-1/node-0/report.json");
+	now.ms = 100000;
+}
+
+static void end_killed(void)
+{
+	now.ms = 0;
+	checkpoint_watch_freep(&driver.leftovers);
+	end();
+}
+
 static void what_a_killed_agent_has_left_is_marked_and_chosen(void **state)
 {
 	static const int steps[] = { 10, 20 };
-	const struct timespec pause = { .tv_nsec = 50000000 };
 
 	(void)state;
-	begin_saved(steps, STK_LENGTH(steps));
-	drop(dir, "ws/runs/r1/train-1/node-0/report.json");
+	begin_killed(steps, STK_LENGTH(steps));
 	drop(saved, "checkpoint-20/optimizer.pt");
 	state_of_job = ENGINE_UNKNOWN; /* it may live */
 	assert_true(is_to_be_waited_for());
 	state_of_job = ENGINE_ENDED;
 	assert_true(is_to_be_waited_for());
-	while (is_to_be_waited_for())
-		nanosleep(&pause, NULL);
+	now.ms = 102999;
+	assert_true(is_to_be_waited_for());
+	assert_recorded(0);
+	now.ms = 103000;
+	assert_false(is_to_be_waited_for());
 	assert_steps("checkpoint.complete", "10 ");
 	assert_steps("checkpoint.chosen", "10 ");
-	end();
+	assert_null(driver.leftovers);
+	/* it is not looked for again */
+	state_of_job = ENGINE_UNKNOWN;
+	assert_false(is_to_be_waited_for());
+	end_killed();
+}
+
+static void what_its_agent_has_to_copy_is_not_waited_for(void **state)
+{
+	static const int steps[] = { 10 };
+
+	(void)state;
+	begin_killed(steps, STK_LENGTH(steps));
+	state_of_job = ENGINE_ENDED;
+	js_put_str(json_object_get(driver.plan, "checkpoint"), "sync", "agent");
+	assert_false(is_to_be_waited_for());
+	assert_steps("checkpoint.chosen", "-1 ");
+	end_killed();
+	/* nor what is older than the newest that is known, or of no known kind */
+	begin_killed(steps, STK_LENGTH(steps));
+	state_of_job = ENGINE_ENDED;
+	mark(10, "r1", 1);
+	driver.flow.checkpoint_step = 10;
+	snprintf(driver.flow.checkpoint_url, sizeof driver.flow.checkpoint_url, "%s/checkpoint-10",
+		 saved);
+	assert_false(is_to_be_waited_for());
+	end_killed();
+	begin_killed(steps, STK_LENGTH(steps));
+	state_of_job = ENGINE_ENDED;
+	js_put_str(json_object_get(driver.plan, "checkpoint"), "kind", "newer");
+	assert_false(is_to_be_waited_for());
+	end_killed();
 }
 
 static void one_of_which_nobody_knows_is_not_waited_for_for_ever(void **state)
@@ -353,12 +430,77 @@ static void one_of_which_nobody_knows_is_not_waited_for_for_ever(void **state)
 	static const int steps[] = { 10 };
 
 	(void)state;
-	begin_saved(steps, STK_LENGTH(steps));
-	drop(dir, "ws/runs/r1/train-1/node-0/report.json");
+	begin_killed(steps, STK_LENGTH(steps));
 	state_of_job = ENGINE_UNKNOWN;
 	assert_true(is_to_be_waited_for());
-	driver.leftovers_since.ms -= 60000;
+	now.ms = 114999;
+	assert_true(is_to_be_waited_for());
+	assert_recorded(0);
+	now.ms = 115000;
 	chooses("-1 ");
+	/* and then not asked about again */
+	now.ms = 100001;
+	chooses("-1 -1 ");
+	end_killed();
+}
+
+/* ---- looks ---- */
+
+static void looks_at_a_service_are_rarer(void **state)
+{
+	AUTO(auto_free) char *folder = NULL;
+
+	(void)state;
+	begin_at("/nowhere");
+	assert_int_equal(checkpoints_interval_ms(&driver), 1000);
+	js_put_str(json_object_get(driver.plan, "checkpoint"), "url", "s3://b/x");
+	assert_int_equal(checkpoints_interval_ms(&driver), 15000);
+	json_object_del(json_object_get(driver.plan, "checkpoint"), "url");
+	assert_int_equal(checkpoints_interval_ms(&driver), 1000);
+	folder = fs_join(dir, "far");
+	store_freep(&driver.workspace);
+	driver.workspace = &faulty_new(folder)->base;
+	assert_int_equal(checkpoints_interval_ms(&driver), 15000);
+	end();
+}
+
+static void a_mark_says_how_long_the_saving_took(void **state)
+{
+	static const int steps[] = { 10 };
+	AUTO(auto_free) char *path = NULL;
+	AUTO(auto_free) char *text = NULL;
+	json_auto_t *body = NULL;
+	struct err *err = NULL;
+
+	(void)state;
+	begin_saved(steps, STK_LENGTH(steps));
+	mark(10, "r1", 1);
+	path = fs_join(saved, "checkpoint-10.stoker.json");
+	js_load(path, 100000, &body, &err);
+	assert_no_error(err);
+	js_put(body, "saving_ms", json_integer(2500));
+	text = js_line(body);
+	assert_int_equal(fs_write_atomic(path, text, strlen(text), 0600, &err), 0);
+	checkpoints_record_marks(&driver, 1, &err);
+	assert_no_error(err);
+	assert_true(json_real_value(newest_value("checkpoint.complete", "seconds")) == 2.5);
+	assert_int_equal(newest_int("checkpoint.complete", "attempt"), 1);
+	end();
+}
+
+static void who_was_taken_over_chooses_nothing(void **state)
+{
+	static const int steps[] = { 10 };
+	AUTO(err_freep) struct err *err = NULL;
+
+	(void)state;
+	begin_saved(steps, STK_LENGTH(steps));
+	mark(10, "r1", 1);
+	driver.stood_down = true;
+	assert_taken_over(choose(&err), &err);
+	driver.stood_down = true;
+	assert_taken_over(checkpoints_record_marks(&driver, 1, &err), &err);
+	assert_recorded(0);
 	end();
 }
 
@@ -368,6 +510,7 @@ int main(void)
 		cmocka_unit_test(a_place_that_cannot_be_opened_holds_no_choice),
 		cmocka_unit_test(an_engine_that_does_not_answer_keeps_it_open),
 		cmocka_unit_test(a_known_checkpoint_is_not_given_up_for_want_of_an_answer),
+		cmocka_unit_test(any_object_there_allows_to_begin_anew),
 		cmocka_unit_test(new_marks_of_an_attempt_are_recorded_once_the_oldest_first),
 		cmocka_unit_test(the_newest_checkpoint_that_is_whole_is_chosen),
 		cmocka_unit_test(what_the_agent_called_incomplete_is_told_with_the_choice),
@@ -375,7 +518,11 @@ int main(void)
 		cmocka_unit_test(
 			what_an_agent_has_left_unmarked_is_its_own_affair_while_it_may_live),
 		cmocka_unit_test(what_a_killed_agent_has_left_is_marked_and_chosen),
+		cmocka_unit_test(what_its_agent_has_to_copy_is_not_waited_for),
 		cmocka_unit_test(one_of_which_nobody_knows_is_not_waited_for_for_ever),
+		cmocka_unit_test(looks_at_a_service_are_rarer),
+		cmocka_unit_test(a_mark_says_how_long_the_saving_took),
+		cmocka_unit_test(who_was_taken_over_chooses_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -186,6 +186,102 @@ static void the_lines_before_the_third_step_were_survived(void **state)
 	assert_true(keeps(&log, CAUSE));
 }
 
+static void a_single_cause_has_eight_lines_before_and_forty_behind(void **state)
+{
+	AUTO(first_cause_freep) struct first_cause *cause = first_cause_new(1, true, NULL);
+	struct log log = { .cause = cause };
+	struct failure_line lines[CAUSE_LINES];
+
+	(void)state;
+	say_many(&log, 100);
+	say(&log, CAUSE);
+	say_many(&log, 100);
+	assert_int_equal(lines_of(&log, lines), 8 + 1 + 40);
+	for (int i = 0; i < 49; i++) {
+		char want[40];
+
+		snprintf(want, sizeof want, "batch %d of many", i < 8 ? 92 + i : i - 9);
+		if (i == 8)
+			snprintf(want, sizeof want, "%.30s", CAUSE);
+		assert_memory_equal(lines[i].text, want, strlen(want));
+	}
+	/* a second one, whose lines before it are those since then */
+	say(&log, CAUSE);
+	assert_int_equal(lines_of(&log, lines), 49 + 8 + 1);
+	assert_memory_equal(lines[49].text, "batch 92 of many", 16);
+	assert_int_equal(first_cause_get(cause, 0, 92, lines), 0);
+	assert_int_equal(first_cause_get(cause, 0, 93, lines), 1);
+}
+
+static void where_fewer_lines_came_before_these_are_kept(void **state)
+{
+	AUTO(first_cause_freep) struct first_cause *cause = first_cause_new(1, true, NULL);
+	struct log log = { .cause = cause };
+	struct failure_line lines[CAUSE_LINES];
+	char line[5000];
+
+	(void)state;
+	say_many(&log, 3);
+	say(&log, CAUSE);
+	assert_int_equal(lines_of(&log, lines), 4);
+	assert_memory_equal(lines[0].text, "batch 0 of many", 15);
+	/* a long one in part */
+	memset(line, 'x', sizeof line);
+	line[4097] = '\0';
+	say(&log, line);
+	assert_int_equal(lines_of(&log, lines), 5);
+	assert_int_equal(lines[4].len, 4096);
+	line[4095] = '\0';
+	say(&log, line);
+	assert_int_equal(lines_of(&log, lines), 6);
+	assert_int_equal(lines[5].len, 4095);
+}
+
+static void an_hour_is_not_too_long(void **state)
+{
+	AUTO(first_cause_freep) struct first_cause *cause = first_cause_new(1, true, NULL);
+	struct log log = { .cause = cause };
+
+	(void)state;
+	say(&log, CAUSE);
+	log.now.ms += 3600000;
+	say_many(&log, 1);
+	assert_true(keeps(&log, CAUSE));
+	/* from the newest that bears on it */
+	say(&log, CAUSE);
+	log.now.ms += 3600000;
+	say_many(&log, 1);
+	assert_true(keeps(&log, CAUSE));
+}
+
+/* Two steps of one log, a second apart, ten seconds behind it. */
+static void slow_steps_count_from_their_times(void **state)
+{
+	static const struct {
+		int64_t first_ms, second_ms;
+		bool survived;
+	} rows[] = {
+		{ 9000, 10000, true },
+		{ 9001, 10000, false },
+		{ 8000, 9999, false },
+		{ 9000, 9999, false },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+		AUTO(first_cause_freep) struct first_cause *cause = first_cause_new(2, true, NULL);
+		struct log log = { .cause = cause };
+
+		say(&log, CAUSE);
+		log.now.ms = rows[i].first_ms;
+		first_cause_step(cause, 1, log.now);
+		log.now.ms = rows[i].second_ms;
+		first_cause_step(cause, 1, log.now);
+		assert_int_equal(keeps(&log, CAUSE), !rows[i].survived);
+		assert_int_equal(first_cause_survived(cause, 0), rows[i].survived);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -196,6 +292,10 @@ int main(void)
 		cmocka_unit_test(without_a_buffer_steps_that_are_read_at_once_count_singly),
 		cmocka_unit_test(lines_or_time_without_another_forget_it),
 		cmocka_unit_test(the_lines_before_the_third_step_were_survived),
+		cmocka_unit_test(a_single_cause_has_eight_lines_before_and_forty_behind),
+		cmocka_unit_test(where_fewer_lines_came_before_these_are_kept),
+		cmocka_unit_test(an_hour_is_not_too_long),
+		cmocka_unit_test(slow_steps_count_from_their_times),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

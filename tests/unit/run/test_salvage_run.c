@@ -160,17 +160,45 @@ static void a_salvage_is_dated_no_earlier_than_the_newest_good_event(void **stat
 
 /* ---- looks that differ ---- */
 
-/* Event 2 reads otherwise at some of the looks: bit n stands for the nth. */
-static void spoil_event_2(unsigned reads)
+/* An event reads otherwise at some of the looks: bit n stands for the nth. */
+static void spoil_event(const char *event, unsigned reads)
 {
 	struct dir_journal *objects = journal->store;
 	struct faulty_store *store = faulty_new(dir);
 
 	store->base.directory = dir; /* nothing is remembered then */
-	store->spoilt = "events/000000000002";
+	store->spoilt = event;
 	store->spoilt_reads = reads;
 	store_freep(&objects->store);
 	objects->store = &store->base;
+}
+
+static void spoil_event_2(unsigned reads)
+{
+	spoil_event("events/000000000002", reads);
+}
+
+/* Where no event is good is where nothing was seen before. */
+static void a_first_event_that_is_damaged_is_looked_at_twice_too(void **state)
+{
+	struct err *err = NULL;
+
+	(void)state;
+	spoil_event("events/000000000001", 1);
+	assert_int_equal(salvage(&err), 0);
+	assert_no_error(err);
+	assert_null(told);
+	assert_whole("r", LAST);
+}
+
+/* The fifth look may agree with the fourth. */
+static void five_looks_are_taken(void **state)
+{
+	(void)state;
+	damage(4, "{");
+	spoil_event_2(5); /* at the first and third look */
+	assert_salvaged(4);
+	drop_told();
 }
 
 static void a_read_that_fails_once_sets_nothing_aside(void **state)
@@ -225,6 +253,8 @@ int main(void)
 {
 	static const struct journal_ops *const kinds[] = { &journal_objects, &journal_sqlite };
 	const struct CMUnitTest in_objects[] = {
+		OF(a_first_event_that_is_damaged_is_looked_at_twice_too),
+		OF(five_looks_are_taken),
 		OF(a_read_that_fails_once_sets_nothing_aside),
 		OF(a_journal_that_reads_otherwise_each_time_is_left),
 	};
