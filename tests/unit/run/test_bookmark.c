@@ -1,0 +1,312 @@
+/* How far the logs of an attempt are read, and what is known from them, kept beside the journal:
+ * what is written, and when. See jobs/run/journal/bookmark.c. */
+#include "bookmark_fixture.h"
+
+/* ---- when ---- */
+
+static void it_is_kept_where_much_was_read_and_time_has_passed(void **state)
+{
+	enum { FIRST, NEXT, BEHIND, LEAVING };
+	static const struct {
+		int when;
+		bool remote;
+		uint64_t news;
+		int64_t age, took;
+		bool kept;
+	} rows[] = {
+		/* at the first time the amount decides, and when the driver leaves */
+		{ FIRST, false, LEAST - 1, 0, 0, false },
+		{ FIRST, false, LEAST, 0, 0, true },
+		{ FIRST, true, LEAST, 0, 0, true },
+		{ LEAVING, false, LEAST - 1, 0, 0, false },
+		{ LEAVING, false, LEAST, 0, 0, true },
+		/* then both */
+		{ NEXT, false, LEAST, 9999, 0, false },
+		{ NEXT, false, LEAST, 10000, 0, true },
+		{ NEXT, false, LEAST - 1, 10000, 0, false },
+		{ BEHIND, false, LEAST, 5000, 0, false }, /* since the boot */
+		{ NEXT, false, 64 * MIB, 999, 0, false },
+		{ NEXT, false, 64 * MIB, 1000, 0, true },
+		{ NEXT, false, 64 * MIB - 1, 1000, 0, false },
+		{ NEXT, false, 64 * MIB - 1, 9999, 0, false },
+		{ NEXT, true, LEAST, 59999, 0, false },
+		{ NEXT, true, LEAST, 60000, 0, true },
+		{ NEXT, true, LEAST - 1, 60000, 0, false },
+		{ NEXT, true, 4 * MIB, 9999, 0, false },
+		{ NEXT, true, 4 * MIB, 10000, 0, true },
+		{ NEXT, true, 4 * MIB - 1, 10000, 0, false },
+		/* it takes a hundredth of the time at most */
+		{ NEXT, false, LEAST, 19999, 200, false },
+		{ NEXT, false, LEAST, 20000, 200, true },
+		{ LEAVING, false, LEAST, 19999, 200, true },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < STK_LENGTH(rows); i++) {
+		struct attempt_watch *watch = begin(PHASE_TRAIN, PLAN);
+
+		stop_clock(rows[i].when == BEHIND ? rows[i].age : 5000000);
+		driver.journal->is_remote = rows[i].remote;
+		watch->logs[0].tail.offset = 1000;
+		watch->logs[1].tail.offset = 500 + rows[i].news;
+		watch->marked_bytes = 1500;
+		watch->marking_ms = rows[i].took;
+		if (rows[i].when == BEHIND)
+			watch->behind_since.ms = 1;
+		else if (rows[i].when != FIRST)
+			watch->marked_at.ms = clock_ms - rows[i].age;
+		bookmark_put(watch, rows[i].when == LEAVING);
+		if (is_kept() != rows[i].kept)
+			fail_msg("row %zu", i);
+		assert_int_equal(watch->marked_bytes, rows[i].kept ? 1500 + rows[i].news : 1500);
+		if (rows[i].kept)
+			assert_int_equal(watch->marked_at.ms, clock_ms);
+		driver.journal->is_remote = false;
+		stop_clock(0);
+		end();
+	}
+}
+
+static void how_long_it_took_is_measured(void **state)
+{
+	struct attempt_watch *watch = begin(PHASE_TRAIN, PLAN);
+
+	(void)state;
+	stop_clock(5000000);
+	clock_adds = 3;
+	watch->logs[0].tail.offset = LEAST;
+	bookmark_put(watch, true);
+	assert_true(is_kept());
+	assert_true(watch->marking_ms > 0);
+	assert_int_equal(watch->marked_at.ms, 5000000 + watch->marking_ms);
+	assert_int_equal(clock_ms, watch->marked_at.ms + 3);
+	stop_clock(0);
+	end();
+}
+
+/* Whoever only looks at a run leaves nothing behind. */
+static void who_does_not_drive_keeps_nothing_and_uses_nothing(void **state)
+{
+	struct attempt_watch *watch = begin(PHASE_TRAIN, PLAN);
+
+	(void)state;
+	driver.live = false;
+	watch->logs[0].tail.offset = LEAST;
+	bookmark_put(watch, true);
+	assert_false(is_kept());
+	assert_int_equal(watch->marked_bytes, 0);
+	driver.live = true;
+	said.sizes[0] = LEAST;
+	bookmark_put(watch, true);
+	assert_true(is_kept());
+	driver.live = false;
+	assert_int_equal(another_driver()->logs[0].tail.offset, 0);
+	driver.live = true;
+	assert_int_equal(another_driver()->logs[0].tail.offset, LEAST);
+	end();
+}
+
+static void a_driver_that_leaves_keeps_it_unless_all_is_read(void **state)
+{
+	struct attempt_watch *watch = begin(PHASE_TRAIN, PLAN);
+
+	(void)state;
+	said.sizes[0] = LEAST;
+	watch->logs[0].tail.offset = LEAST;
+	watch_close(&driver);
+	assert_false(is_kept()); /* it does not leave: it has watched to the end */
+	watch = another_driver();
+	watch->logs[0].tail.offset = LEAST;
+	watch->whole = true;
+	driver.left = true;
+	watch_close(&driver);
+	assert_false(is_kept());
+	watch = another_driver();
+	watch->logs[0].tail.offset = LEAST;
+	driver.left = true;
+	watch_close(&driver);
+	assert_true(is_kept());
+	driver.left = false;
+	end();
+}
+
+/* The largest that is kept can be read again, too. */
+static void what_is_too_large_is_neither_kept_nor_used(void **state)
+{
+	struct attempt_watch *watch = begin(PHASE_TRAIN, PLAN);
+	AUTO(auto_free) char *text = NULL;
+	AUTO(auto_free) char *longer = NULL;
+	size_t len;
+
+	(void)state;
+	said.sizes[0] = LEAST;
+	watch->logs[0].tail.offset = LEAST;
+	json_object_set_new(watch->late, "x", json_string(""));
+	bookmark_put(watch, true);
+	len = 32 * MIB - kept_bytes();
+	text = mem_zero(len + 2, 1);
+	memset(text, 'y', len + 1);
+	for (int fits = 0; fits < 2; fits++) {
+		forget();
+		text[len + 1 - (size_t)fits] = '\0';
+		json_object_set_new(watch->late, "x", json_string(text));
+		watch->marked_bytes = 0;
+		bookmark_put(watch, true);
+		assert_int_equal(is_kept(), fits);
+		assert_int_equal(watch->marked_bytes, LEAST);
+	}
+	assert_int_equal(kept_bytes(), 32 * MIB);
+	assert_int_equal(another_driver()->logs[0].tail.offset, LEAST);
+	{
+		AUTO(sb_release) struct sb bytes = SB_INIT;
+		AUTO(auto_free) char *path = bookmark();
+		AUTO(err_freep) struct err *err = NULL;
+
+		assert_int_equal(fs_read(path, 64 * MIB, &bytes, &err), 0);
+		longer = mem_format("%s ", bytes.text);
+	}
+	put(longer);
+	assert_int_equal(another_driver()->logs[0].tail.offset, 0);
+	end();
+}
+
+/* A tally of so many graphs is not worth its bytes, and nothing is worth keeping without it. */
+static void without_its_graphs_nothing_is_kept(void **state)
+{
+	struct attempt_watch *watch = begin(PHASE_TRAIN, PLAN);
+
+	(void)state;
+	for (int i = 0; i <= 5000; i++) {
+		AUTO(auto_free)
+		char *line =
+			mem_format("Call compiler with cmd: neuronx-cc compile --framework=XLA "
+				   "/tmp/model.MODULE_%d+3cc9a3cb.hlo_module.pb --output "
+				   "/tmp/model.MODULE_%d+3cc9a3cb.neff",
+				   1000000 + i, 1000000 + i);
+
+		graph_tally_scan(watch->tally, driver.kind, 0, line, strlen(line));
+	}
+	watch->logs[0].tail.offset = LEAST;
+	bookmark_put(watch, true);
+	assert_false(is_kept());
+	assert_int_equal(watch->marked_bytes, LEAST); /* nor is it tried again at once */
+	end();
+}
+
+/* ---- what ---- */
+
+static void what_is_known_is_kept(void **state)
+{
+	struct attempt_watch *watch = read_much();
+	json_auto_t *value = NULL;
+	const json_t *log, *last;
+	char maker[2 * MAKER_MAX + 1];
+	unsigned char bytes[MAKER_MAX];
+
+	(void)state;
+	watch->step_node = 1;
+	bookmark_put(watch, true);
+	value = kept();
+	assert_true(replay_find_maker(bytes));
+	for (size_t i = 0; i < MAKER_MAX; i++)
+		snprintf(maker + 2 * i, 3, "%02x", bytes[i]);
+	assert_int_equal(js_int(value, "form", -1), 2);
+	assert_string_equal(js_str(value, "maker"), maker);
+	assert_string_equal(js_str(value, "run"), "r1");
+	assert_string_equal(js_str(value, "phase"), "train");
+	assert_int_equal(js_int(value, "attempt", -1), 1);
+	assert_string_equal(js_str(value, "job"), "stk-r1-1");
+	assert_string_equal(js_str(value, "kind"), "neuron");
+	assert_int_equal(js_int(value, "first_step", -9), 3);
+	assert_int_equal(js_int(value, "last_step", -9), 7);
+	assert_int_equal(js_int(value, "stepped_at", -9), watch->stepped_at.ms);
+	assert_int_equal(js_int(value, "step_node", -9), 1);
+	assert_int_equal(js_int(value, "hits_told", -9), 5);
+	assert_true(js_bool(value, "graphs_told", false));
+	assert_int_equal(js_int(json_object_get(value, "late"), MODULE, -9), 3);
+	assert_int_equal(js_int(json_object_get(value, "metrics"), "row_step", -9), 7);
+	assert_non_null(json_object_get(value, "book"));
+	assert_int_equal(json_array_size(json_object_get(value, "logs")), 2);
+	log = json_array_get(json_object_get(value, "logs"), 0);
+	/* the unfinished line is read again */
+	assert_int_equal(js_int(log, "offset", -9), said.logs[0].len - strlen("half of"));
+	assert_false(js_bool(log, "dropping", true));
+	assert_false(js_bool(log, "returned", true));
+	assert_int_equal(js_int(log, "step", -9), 7);
+	assert_null(json_object_get(log, "place"));
+	last = json_object_get(log, "last");
+	assert_int_equal(json_array_size(last), LAST_LINES);
+	assert_int_equal(json_string_length(json_array_get(last, 0)), KIB - 1);
+	/* of the cause what is not among them */
+	assert_true(json_array_size(json_object_get(log, "cause")) > 0);
+	assert_string_equal(json_string_value(json_array_get(json_object_get(log, "cause"), 0)),
+			    "step 3 loss 1.5");
+	log = json_array_get(json_object_get(value, "logs"), 1);
+	assert_int_equal(js_int(log, "offset", -9), said.logs[1].len);
+	assert_true(js_bool(log, "returned", false));
+	assert_int_equal(js_int(log, "step", -9), -1);
+	last = json_object_get(log, "last");
+	assert_int_equal(json_array_size(last), 3);
+	assert_string_equal(json_string_value(json_array_get(last, 0)), "one");
+	assert_string_equal(json_string_value(json_array_get(last, 2)), "three");
+	watch->graphs_at.ms = 0;
+	watch->marked_bytes = 0;
+	bookmark_put(watch, true);
+	{
+		json_auto_t *again = kept();
+
+		assert_false(js_bool(again, "graphs_told", true));
+	}
+	end();
+}
+
+/* A line of more than a mebibyte is not read again from its beginning. */
+static void of_a_line_that_is_too_long_the_rest_is_dropped(void **state)
+{
+	static const struct {
+		size_t len;
+		bool dropping;
+	} rows[] = { { MIB, false }, { MIB + 1, true } };
+
+	(void)state;
+	for (size_t i = 0; i < STK_LENGTH(rows); i++) {
+		struct attempt_watch *watch = begin(PHASE_TRAIN, PLAN);
+		AUTO(auto_free) char *line = mem_zero(rows[i].len + 1, 1);
+		const json_t *log;
+		json_auto_t *value = NULL;
+
+		memset(line, 'z', rows[i].len);
+		say(0, "first\n");
+		say(0, line);
+		read_all(watch);
+		bookmark_put(watch, true);
+		value = kept();
+		log = json_array_get(json_object_get(value, "logs"), 0);
+		assert_int_equal(js_bool(log, "dropping", !rows[i].dropping), rows[i].dropping);
+		assert_int_equal(js_int(log, "offset", -9),
+				 rows[i].dropping ? said.logs[0].len : strlen("first\n"));
+		watch = another_driver();
+		assert_int_equal(watch->logs[0].tail.dropping, rows[i].dropping);
+		say(0, "\nnext\n");
+		read_all(watch);
+		assert_string_equal(watch->logs[0].last[0], "first");
+		assert_string_equal(watch->logs[0].last[rows[i].dropping ? 1 : 2], "next");
+		end();
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(it_is_kept_where_much_was_read_and_time_has_passed),
+		cmocka_unit_test(how_long_it_took_is_measured),
+		cmocka_unit_test(who_does_not_drive_keeps_nothing_and_uses_nothing),
+		cmocka_unit_test(a_driver_that_leaves_keeps_it_unless_all_is_read),
+		cmocka_unit_test(what_is_too_large_is_neither_kept_nor_used),
+		cmocka_unit_test(without_its_graphs_nothing_is_kept),
+		cmocka_unit_test(what_is_known_is_kept),
+		cmocka_unit_test(of_a_line_that_is_too_long_the_rest_is_dropped),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
