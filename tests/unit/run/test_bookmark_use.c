@@ -311,9 +311,7 @@ static void beside_a_database_it_is_a_file(void **state)
 	AUTO(auto_free) char *url = mem_format("sqlite:%s/disk", dir);
 	AUTO(auto_free) char *folder = mem_format("%s/disk/runs/r1", dir);
 	AUTO(auto_free) char *path = fs_join(folder, "reading.json");
-	AUTO(auto_free) char *spaces = mem_zero(32 * MIB + 2, 1);
 	AUTO(err_freep) struct err *err = NULL;
-	AUTO(sb_release) struct sb bytes = SB_INIT;
 	struct stat st;
 
 	(void)state;
@@ -326,14 +324,6 @@ static void beside_a_database_it_is_a_file(void **state)
 	assert_int_equal(stat(path, &st), 0);
 	assert_int_equal(st.st_mode & 07777, 0600);
 	assert_int_equal(another_driver()->logs[0].tail.offset, LEAST);
-	assert_int_equal(fs_read(path, MIB, &bytes, &err), 0);
-	memset(spaces, ' ', 32 * MIB + 1);
-	memcpy(spaces, bytes.text, bytes.len);
-	for (int fits = 0; fits < 2; fits++) {
-		assert_int_equal(
-			fs_write_atomic(path, spaces, 32 * MIB + 1 - (size_t)fits, 0600, &err), 0);
-		assert_int_equal(another_driver()->logs[0].tail.offset, fits ? LEAST : 0);
-	}
 	assert_int_equal(fs_remove_tree(path, &err), 0);
 	assert_int_equal(another_driver()->logs[0].tail.offset, 0);
 	end();
