@@ -30,8 +30,17 @@ static void measure(const char *root, const char *path, uint64_t *files, uint64_
 	*bytes += more_bytes;
 }
 
+static int next_descriptor(void)
+{
+	int next = open("/", O_RDONLY | O_CLOEXEC);
+
+	close(next);
+	return next;
+}
+
 static void all_that_goes_is_counted_and_nothing_else(void **unused)
 {
+	int descriptor;
 	uint64_t files = 0, bytes = 0;
 	AUTO(auto_free) char *lock = fs_join(state, "runs/r/" LEASE_LOCK);
 	AUTO(auto_free) char *lease = fs_join(state, "runs/r/" LEASE_OBJECT);
@@ -41,6 +50,7 @@ static void all_that_goes_is_counted_and_nothing_else(void **unused)
 	make_ended_run(NULL);
 	put_text(work, "runs/r/train-1/log", "12345");
 	put_text(state, "runs/r/a/b", "123");
+	descriptor = next_descriptor();
 	measure(work, "runs/r", &files, &bytes);
 	measure(state, "runs/r", &files, &bytes);
 	for (int i = 0; i < 2; i++) {
@@ -53,6 +63,7 @@ static void all_that_goes_is_counted_and_nothing_else(void **unused)
 		assert_false(fs_exists(lock));
 		assert_false(fs_exists(lease));
 		assert_int_equal(events(), i == 0 ? 2 : 0);
+		assert_int_equal(next_descriptor(), descriptor);
 	}
 }
 
