@@ -212,6 +212,47 @@ static void nothing_is_appended_behind_a_gap(void **state)
 	}
 }
 
+/* What is set aside lies beside the journal, under the name by which others open it. */
+static void behind_event_1_it_goes_on_too(void **state)
+{
+	struct journal *const both[] = { journal, objects };
+
+	(void)state;
+	append_to(journal, "r", 1, 4);
+	append_to(objects, "r", 1, 4);
+	remove_event(2);
+	for (size_t i = 0; i < 2; i++) {
+		struct event ev = { .kind = EV_JOURNAL_SALVAGED, .at = { 5000 } };
+		struct journal *of = both[i];
+		AUTO(auto_free) char *place = NULL;
+		struct err *err = NULL;
+
+		EVENT_SET_STR(&ev, reason, "by a test");
+		if (of == objects) {
+			of->is_remote = true;
+			free(of->url);
+			of->url = mem_copy("s3://bucket/state");
+		}
+		assert_int_equal(journal_set_aside(of, "r", 1, &ev, &err), 0);
+		assert_no_error(err);
+		assert_int_equal(ev.seq, 2);
+		assert_int_equal(ev.put_aside, 2);
+		place = mem_format("%s/runs/r/damaged/", of == objects ? of->url : of->dir);
+		assert_string_equal(js_str(journal_appended(of), "url"), place);
+		assert_seen(of, 1, 1, 2);
+	}
+}
+
+static void assert_nothing_fails(struct journal *of, const char *run, int least)
+{
+	struct err *err = NULL;
+	int count = 0;
+
+	assert_int_equal(journal_salvage(of, run, count_event, &count, &err), 0);
+	assert_no_error(err);
+	assert_true(count >= least);
+}
+
 /* Each append of the first event tells that nothing follows it. */
 static void a_run_that_begins_here_is_known_to_its_end(void **state)
 {
@@ -373,6 +414,9 @@ static void in_a_damaged_journal_only_what_is_certain_is_found(void **state)
 	assert_unresolved("a", true, "cannot read");
 	assert_unresolved("zz-not", true, "cannot read");
 	assert_unresolved("", true, "cannot read");
+	/* what is left of it is read, as far as it can be */
+	assert_nothing_fails(journal, "mm", 0);
+	assert_nothing_fails(journal, "aa", 40);
 }
 
 #define BOTH(test) cmocka_unit_test_setup_teardown(test, open_both, close_both)
@@ -384,6 +428,7 @@ int main(void)
 		BOTH(a_gap_is_named_by_its_first_event),
 		BOTH(the_event_before_the_first_must_be_there),
 		BOTH(nothing_is_appended_behind_a_gap),
+		BOTH(behind_event_1_it_goes_on_too),
 		OF(a_run_that_begins_here_is_known_to_its_end),
 		OF(a_reader_may_write_to_another_run),
 		BOTH(where_reads_are_requests_an_end_is_kept_with_what_is_before_it),
