@@ -218,6 +218,7 @@ static void the_check_of_nodes_is_in_the_plan_where_it_is_wanted(void **state)
 		AUTO(plan_freep) struct plan *plan = good_plan(lines);
 		const json_t *health = json_object_get(plan->json, "health");
 
+		assert_int_equal(json_object_get(plan->json, "instance") != NULL, i >= 3);
 		if ((health != NULL) != (rows[i].want != NULL))
 			fail_msg("%s", rows[i].lines);
 		if (health)
@@ -231,6 +232,22 @@ static void the_check_of_nodes_is_in_the_plan_where_it_is_wanted(void **state)
 			assert_member(health, "size", "1048576");
 			assert_member(health, "timeout_ms", "600000");
 		}
+	}
+}
+
+static void devices_are_counted_where_there_are_any(void **state)
+{
+	static const int64_t devices[] = { 0, 1, 16 };
+
+	(void)state;
+	for (size_t i = 0; i < STK_LENGTH(devices); i++) {
+		json_auto_t *plan =
+			json_pack("{s:{s:s, s:I}, s:{s:b, s:[s], s:i, s:i}}", "instance", "type",
+				  "trn1.2xlarge", "devices", (json_int_t)devices[i], "health",
+				  "device", 1, "ops", "all_reduce", "size", 5, "timeout_ms", 6);
+		AUTO(auto_free) char *words = health_plan_words(plan);
+
+		assert_int_equal(strstr(words, "devices (") != NULL, devices[i] > 0);
 	}
 }
 
@@ -392,6 +409,7 @@ int main(void)
 		TEST(a_plan_has_what_the_spec_leaves_open),
 		TEST(the_digest_of_a_plan_is_that_of_its_spec),
 		TEST(the_check_of_nodes_is_in_the_plan_where_it_is_wanted),
+		TEST(devices_are_counted_where_there_are_any),
 		TEST(a_policy_has_what_the_plan_says),
 		TEST(a_policy_has_what_the_plan_leaves_open),
 		TEST(a_source_that_cannot_be_published_is_an_error),

@@ -3,6 +3,7 @@
 #include "plan_fixture.h"
 
 static const char packing[] = "command: [python3, train.py]\n"
+			      "workspace: work\ncheckpoint: {url: saved}\n"
 			      "compile: {kind: jax, cache_url: cache}\n";
 
 /* The names of the files in the key, in their order. */
@@ -58,6 +59,26 @@ static void specs_beside_the_spec_are_not_in_the_key(void **state)
 	put_text("job/yaml", SPEC);
 	put_text("job/sub/other.yaml", SPEC);
 	assert_in_key("model.yaml spec.txt sub/other.yaml train.py yaml ");
+}
+
+/* They change with each run. */
+static void what_stoker_writes_is_no_source(void **state)
+{
+	static const char *const own[] = { "job/work/x", "job/cache/x", "job/saved/x" };
+
+	(void)state;
+	put_text("job/train.py", "train()\n");
+	for (size_t i = 0; i < STK_LENGTH(own); i++)
+		put_text(own[i], "1");
+	put_text("job/works/x", "1");
+	assert_in_key("train.py works/x ");
+	/* nor is what it wrote for earlier specs */
+	{
+		AUTO(auto_free) char *places = mem_format("%s/job/works\n", dir);
+
+		put_text("state/places", places);
+	}
+	assert_in_key("train.py ");
 }
 
 /* ---- what keeps new files out ---- */
@@ -174,6 +195,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(specs_beside_the_spec_are_not_in_the_key),
+		TEST(what_stoker_writes_is_no_source),
 		TEST(programs_and_their_configuration_may_decide),
 		TEST(the_line_lists_what_stays),
 		TEST(a_line_that_would_be_too_long_is_put_in_words),
