@@ -101,6 +101,8 @@ static void where_reads_are_requests_it_grows_by_parts(void **state)
 	assert_chunk("r", 1, 8, "{\"events\":8}\n");
 	ops->compact(far, "r", 15);
 	assert_chunk("r", 1, 15, "{\"events\":15}\n");
+	ops->compact(far, "r", 13); /* whatever it knows of what is behind it */
+	assert_chunk("r", 1, 13, "{\"events\":13}\n");
 	append_to(far, "r", 16, 64);
 	assert_chunk("r", 1, 64, "");
 	append_to(far, "r", 65, 72);

@@ -164,6 +164,15 @@ static void a_gap_is_named_by_its_first_event(void **state)
 		forget_position(both[i]);
 		assert_gap(both[i], 4, 1, "missing, although event 6 exists");
 	}
+	/* what is behind it is left */
+	for (size_t i = 0; i < 2; i++) {
+		struct err *err = NULL;
+		int count = 0;
+
+		assert_int_equal(journal_salvage(both[i], "r", count_event, &count, &err), 0);
+		assert_no_error(err);
+		assert_int_equal(count, 5);
+	}
 	remove_event(6);
 	/* In a database the mark of the end tells of it. */
 	assert_gap(journal, 1, 4, "event 5 of run r");
@@ -172,6 +181,32 @@ static void a_gap_is_named_by_its_first_event(void **state)
 	forget_position(journal);
 	assert_gap(journal, 1, 0, "event 1 of run r");
 	assert_gap(objects, 1, 0, "missing, although event 2 exists");
+}
+
+/* A copy of its first event shows that there was one. */
+static void a_run_without_any_event_is_damaged_where_it_had_one(void **state)
+{
+	struct journal *const both[] = { journal, objects };
+
+	(void)state;
+	append_to(journal, "r", 1, 1);
+	append_to(objects, "r", 1, 1);
+	remove_event(1);
+	drop(dir, "runs/r/journal.end");
+	for (size_t i = 0; i < 2; i++) {
+		AUTO(err_freep) struct err *damage = NULL;
+		struct err *err = NULL;
+		int64_t good = -7;
+
+		assert_int_equal(journal_find_damage(both[i], "r", &good, &damage, &err), 1);
+		assert_no_error(err);
+		assert_int_equal(good, 0);
+		assert_true(damage->damage);
+		assert_contains(damage->message, "missing, although '" JOURNAL_FIRST "' is there");
+		assert_contains(damage->message, "event 1 of run r in '");
+		/* of a run that never was there is none */
+		assert_int_equal(journal_find_damage(both[i], "never", &good, &damage, &err), 0);
+	}
 }
 
 /* Nor is one read from behind it, where it was asked for. */
@@ -426,6 +461,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		BOTH(reading_goes_on_from_any_event),
 		BOTH(a_gap_is_named_by_its_first_event),
+		BOTH(a_run_without_any_event_is_damaged_where_it_had_one),
 		BOTH(the_event_before_the_first_must_be_there),
 		BOTH(nothing_is_appended_behind_a_gap),
 		BOTH(behind_event_1_it_goes_on_too),
