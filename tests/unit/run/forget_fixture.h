@@ -76,9 +76,10 @@ static inline json_t *forget(const struct forget_options *options)
 {
 	struct err *err = NULL;
 	json_t *ret = NULL;
+	int result = run_forget(journal, "r", options, NULL, NULL, NULL, &ret, &err);
 
-	run_forget(journal, "r", options, NULL, NULL, NULL, &ret, &err);
 	assert_no_error(err);
+	assert_int_equal(result, 0);
 	return ret;
 }
 

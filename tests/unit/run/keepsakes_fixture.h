@@ -54,9 +54,10 @@ static inline json_t *in_folder(const json_t *plan, struct store *twin)
 {
 	json_t *kept = json_array();
 	struct err *err = NULL;
+	int result = keepsakes_in_folder(plan, work, "r", twin, kept, &err);
 
-	keepsakes_in_folder(plan, work, "r", twin, kept, &err);
 	assert_no_error(err);
+	assert_int_equal(result, 0);
 	return kept;
 }
 

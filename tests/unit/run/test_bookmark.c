@@ -45,7 +45,7 @@ static void it_is_kept_where_much_was_read_and_time_has_passed(void **state)
 	for (size_t i = 0; i < STK_LENGTH(rows); i++) {
 		struct attempt_watch *watch = begin(PHASE_TRAIN, PLAN);
 
-		stop_clock(rows[i].when == BEHIND ? rows[i].age : 5000000);
+		stop_clock(rows[i].when == BEHIND || rows[i].when == FIRST ? 5000 : 5000000);
 		driver.journal->is_remote = rows[i].remote;
 		watch->logs[0].tail.offset = 1000;
 		watch->logs[1].tail.offset = 500 + rows[i].news;
@@ -197,6 +197,36 @@ static void what_is_known_is_kept(void **state)
 	end();
 }
 
+/* As many as there are, in their order. */
+static void the_newest_lines_are_kept(void **state)
+{
+	static const int counts[] = { 59, 60, 61, 75 };
+
+	(void)state;
+	for (size_t i = 0; i < STK_LENGTH(counts); i++) {
+		struct attempt_watch *watch = begin(PHASE_TRAIN, PLAN);
+		int kept_lines = counts[i] < LAST_LINES ? counts[i] : LAST_LINES;
+		json_auto_t *value = NULL;
+		const json_t *last;
+
+		for (int n = 0; n < counts[i]; n++) {
+			AUTO(auto_free) char *line = mem_format("%d %5000s\n", n, "x");
+
+			say(0, line);
+		}
+		read_all(watch);
+		bookmark_put(watch, true);
+		value = kept();
+		last = json_object_get(json_array_get(json_object_get(value, "logs"), 0), "last");
+		assert_int_equal(json_array_size(last), kept_lines);
+		for (int n = 0; n < kept_lines; n++)
+			assert_int_equal(strtol(json_string_value(json_array_get(last, (size_t)n)),
+						NULL, 10),
+					 counts[i] - kept_lines + n);
+		end();
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -205,6 +235,7 @@ int main(void)
 		cmocka_unit_test(who_does_not_drive_keeps_nothing_and_uses_nothing),
 		cmocka_unit_test(a_driver_that_leaves_keeps_it_unless_all_is_read),
 		cmocka_unit_test(what_is_known_is_kept),
+		cmocka_unit_test(the_newest_lines_are_kept),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

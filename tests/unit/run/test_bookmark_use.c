@@ -193,6 +193,33 @@ static void what_was_not_read_need_not_be_there(void **state)
 	end();
 }
 
+static int say_no_size(struct engine *of, const char *name, const char *prefix, int node,
+		       uint64_t *ret, struct err **err)
+{
+	(void)of, (void)name, (void)prefix, (void)node, (void)err;
+	*ret = 100 * MIB;
+	return 0;
+}
+
+/* Nor its size be known; that of one that was read must be. */
+static void a_size_that_is_not_known_shows_nothing(void **state)
+{
+	struct attempt_watch *watch = begin(PHASE_TRAIN, PLAN);
+	json_auto_t *value = NULL;
+
+	(void)state;
+	say_much(0, LEAST);
+	read_all(watch);
+	bookmark_put(watch, true);
+	ops.log_size = say_no_size;
+	assert_int_equal(another_driver()->logs[0].tail.offset, 0);
+	value = kept();
+	js_put(json_array_get(json_object_get(value, "logs"), 0), "offset", json_integer(0));
+	put_json(value);
+	assert_true(another_driver()->news); /* it is used */
+	end();
+}
+
 /* ---- logs of a service ---- */
 
 static int asked, goes_on;
@@ -337,6 +364,7 @@ int main(void)
 		cmocka_unit_test(what_is_not_of_this_attempt_is_not_used),
 		cmocka_unit_test(a_log_that_is_shorter_than_what_was_read_is_read_again),
 		cmocka_unit_test(what_was_not_read_need_not_be_there),
+		cmocka_unit_test(a_size_that_is_not_known_shows_nothing),
 		cmocka_unit_test(a_service_is_told_the_place_in_its_log),
 		cmocka_unit_test(what_is_not_told_is_as_at_the_beginning),
 		cmocka_unit_test(lines_are_texts),

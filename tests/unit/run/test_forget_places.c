@@ -173,6 +173,15 @@ static void what_is_no_folder_is_left_where_it_is(void **unused)
 	drop(work, "runs");
 	put_text(work, "runs", "a file");
 	assert_refused(&plain, EXIT_REFUSED, "is a link or not a folder; nothing is removed");
+	{
+		AUTO(auto_free) char *url = mem_format("dir:%s", work); /* named otherwise */
+		AUTO(err_freep) struct err *err = NULL;
+
+		assert_int_equal(journal_forget(journal, "r", &err), 0);
+		workspace = url;
+		make_ended_run(NULL);
+		assert_refused(&plain, EXIT_REFUSED, "is a link or not a folder");
+	}
 	assert_true(there(work, "runs"));
 	assert_int_equal(events(), 2);
 }
@@ -228,6 +237,29 @@ static void a_damaged_run_can_be_forgotten(void **unused)
 	assert_int_equal(events(), 0);
 	assert_false(there(work, "runs/r")); /* its plan was there yet */
 	assert_false(there(state, "runs/r"));
+}
+
+/* Of a later version may be an event, but not the plan. */
+static void a_run_of_a_later_version_can_be_forgotten(void **unused)
+{
+	static const char event[] =
+		"{\"by\":\"0123456789abcdef0123456789abcdef\",\"event\":{\"v\":1,\"run\":\"r\","
+		"\"seq\":2,\"at\":\"2026-11-21T11:36:00.123Z\",\"event\":\"moon.landed\"}}\n";
+	struct event ev = { .kind = EV_RUN_ENDED };
+
+	(void)unused;
+	if (strcmp(scheme, "dir") != 0)
+		return;
+	begin_run(work, NULL);
+	put_text(state, "runs/r/events/000000000002.json", event);
+	put_text(work, "runs/r/log", "1");
+	assert_refused(&plain, EXIT_REFUSED, "run r has not ended");
+	EVENT_SET(&ev, state, OUTCOME_SUCCEEDED);
+	EVENT_SET(&ev, exit_code, 0);
+	append(&ev, 3);
+	json_decref(forget(&plain));
+	assert_int_equal(events(), 0);
+	assert_false(there(work, "runs/r"));
 }
 
 /* ---- the list of what is kept ---- */
@@ -399,6 +431,7 @@ int main(void)
 		OF(a_path_that_is_too_long_is_an_error),
 		OF(a_run_that_is_driven_is_left_alone),
 		OF(a_damaged_run_can_be_forgotten),
+		OF(a_run_of_a_later_version_can_be_forgotten),
 		OF(the_list_tells_where_it_is),
 		OF(a_list_has_room_for_much),
 		OF(of_a_remote_journal_objects_and_folder_go),

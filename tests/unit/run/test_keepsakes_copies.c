@@ -134,9 +134,10 @@ static json_t *in_store(const json_t *plan, struct store *store)
 {
 	json_t *kept = json_array();
 	struct err *err = NULL;
+	int result = keepsakes_in_store(plan, store, "r", kept, &err);
 
-	keepsakes_in_store(plan, store, "r", kept, &err);
 	assert_no_error(err);
+	assert_int_equal(result, 0);
 	return kept;
 }
 
