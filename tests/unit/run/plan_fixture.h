@@ -61,9 +61,12 @@ static inline struct plan *plan_of(const char *lines, char *const *sets, struct 
 	put_text("job/job.yaml", text);
 	put_text("job/train.py", "train()\n");
 	if (spec_load(file, sets, NULL, &spec, &problems, err) < 0) {
-		AUTO(auto_free) char *words = *err ? NULL : problem_format(&problems.list[problems.count - 1]);
+		for (size_t i = 0; i < problems.count; i++) {
+			AUTO(auto_free) char *words = problem_format(&problems.list[i]);
 
-		fail_msg("%s", words ? words : (*err)->message);
+			print_error("%s\n", words);
+		}
+		fail_msg("%s", *err ? (*err)->message : "the spec has problems");
 	}
 	assert_int_equal(journal_open(state, JOURNAL_WRITE, &journal, err), 0);
 	return plan_make(spec, journal, &plan, err) < 0 ? NULL : plan;

@@ -251,6 +251,74 @@ static void devices_are_counted_where_there_are_any(void **state)
 	}
 }
 
+/* ---- phases ---- */
+
+static const char *command_of(const struct plan *plan, const char *phase)
+{
+	return json_string_value(
+		json_array_get(json_object_get(plan_phase(plan->json, phase), "command"), 0));
+}
+
+/* The kind tells its compiler where the cache is; a program in front of the command compiles. */
+static void a_phase_has_the_environment_of_its_compiler(void **state)
+{
+	AUTO(plan_freep)
+	struct plan *plan = good_plan("command: [python3, train.py]\n"
+				      "compile: {kind: jax, cache_url: cache, max_steps: 3}\n"
+				      "hyperparameters: {max_steps: 50}\n");
+	AUTO(plan_freep)
+	struct plan *far = good_plan("command: [python3, train.py]\n"
+				     "compile: {kind: jax, cache_url: \"s3://bucket/c\"}\n");
+	AUTO(auto_free) char *cache = fs_join(dir, "job/cache");
+	const json_t *train = json_object_get(plan_phase(plan->json, "train"), "env");
+	const json_t *there = json_object_get(plan_phase(far->json, "train"), "env");
+	const json_t *key = js_path(plan->json, "compile.ingredients");
+
+	(void)state;
+	assert_string_equal(command_of(plan, "precompile"), "python3");
+	assert_string_equal(js_str(train, "JAX_COMPILATION_CACHE_DIR"), cache);
+	assert_string_equal(js_str(there, "JAX_COMPILATION_CACHE_DIR"), "${STOKER_CACHE_DIR}");
+	assert_member(plan->json, "steps.train", "50");
+	assert_member(plan->json, "steps.precompile", "3");
+	assert_non_null(json_object_get(key, KEY_RULES));
+	assert_non_null(json_object_get(key, "compiler"));
+	assert_true(json_equal(json_object_get(key, "compiler"),
+			       js_path(plan->json, "compile.compiler")));
+	assert_null(json_object_get(key, "depends_on"));
+	assert_int_equal(strlen(js_str(json_object_get(plan->json, "source"), "digest")), 64);
+}
+
+/* Of Neuron a program in front of the command compiles, unless the command has it already. */
+static void phase_1_has_a_program_in_front(void **state)
+{
+	static const char *const commands[] = { "[python3, train.py]",
+						"[neuron_parallel_compile, python3, train.py]" };
+
+	(void)state;
+	for (size_t i = 0; i < STK_LENGTH(commands); i++) {
+		AUTO(auto_free)
+		char *lines = mem_format("engine: batch\nbatch: {job_queue: q}\ncommand: %s\n"
+					 "image: \"r/i@sha256:%064d\"\n"
+					 "workspace: \"s3://bucket/w\"\n"
+					 "resources: {instance: trn1.32xlarge}\n"
+					 "compile: {kind: neuron, cache_url: \"s3://bucket/c\"}\n",
+					 commands[i], 0);
+		AUTO(plan_freep) struct plan *plan = good_plan(lines);
+		const json_t *first = plan_phase(plan->json, "precompile");
+		const json_t *train = plan_phase(plan->json, "train");
+
+		if (i == 0)
+			assert_member(first, "front", "'neuron_parallel_compile'");
+		else
+			assert_null(json_object_get(first, "front"));
+		assert_null(json_object_get(train, "front"));
+		assert_member(first, "env.RUN_NEURON_PARALLEL_COMPILE", "'1'");
+		assert_null(js_path(train, "env.RUN_NEURON_PARALLEL_COMPILE"));
+		assert_member(train, "env.NEURON_COMPILE_CACHE_URL", "'s3://bucket/c'");
+		assert_null(js_path(plan->json, "compile.compiler")); /* this machine's is not it */
+	}
+}
+
 /* ---- the policy ---- */
 
 static void a_policy_has_what_the_plan_says(void **state)
@@ -409,6 +477,8 @@ int main(void)
 		TEST(a_plan_has_what_the_spec_leaves_open),
 		TEST(the_digest_of_a_plan_is_that_of_its_spec),
 		TEST(the_check_of_nodes_is_in_the_plan_where_it_is_wanted),
+		TEST(a_phase_has_the_environment_of_its_compiler),
+		TEST(phase_1_has_a_program_in_front),
 		TEST(devices_are_counted_where_there_are_any),
 		TEST(a_policy_has_what_the_plan_says),
 		TEST(a_policy_has_what_the_plan_leaves_open),
