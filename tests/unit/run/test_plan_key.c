@@ -3,7 +3,7 @@
 #include "plan_fixture.h"
 
 static const char packing[] = "command: [python3, train.py]\n"
-			      "workspace: work\ncheckpoint: {url: saved}\n"
+			      "workspace: ws\ncheckpoint: {url: saved}\n"
 			      "compile: {kind: jax, cache_url: cache}\n";
 
 /* The names of the files in the key, in their order. */
@@ -64,17 +64,17 @@ static void specs_beside_the_spec_are_not_in_the_key(void **state)
 /* They change with each run. */
 static void what_stoker_writes_is_no_source(void **state)
 {
-	static const char *const own[] = { "job/work/x", "job/cache/x", "job/saved/x" };
+	static const char *const own[] = { "job/ws/x", "job/cache/x", "job/saved/x" };
 
 	(void)state;
 	put_text("job/train.py", "train()\n");
 	for (size_t i = 0; i < STK_LENGTH(own); i++)
 		put_text(own[i], "1");
-	put_text("job/works/x", "1");
-	assert_in_key("train.py works/x ");
+	put_text("job/wsx/x", "1");
+	assert_in_key("train.py wsx/x ");
 	/* nor is what it wrote for earlier specs */
 	{
-		AUTO(auto_free) char *places = mem_format("%s/job/works\n", dir);
+		AUTO(auto_free) char *places = mem_format("%s/job/wsx\n", dir);
 
 		put_text("state/places", places);
 	}
