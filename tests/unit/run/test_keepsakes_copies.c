@@ -190,6 +190,31 @@ static void objects_with_a_copy_are_none(void **state)
 	assert_int_equal(js_int(json_array_get(kept, 0), "step", -1), 20);
 }
 
+/* Of each attempt, whatever the others have. */
+static void all_attempts_are_looked_at(void **state)
+{
+	AUTO(store_freep) struct store *store = store_at(work);
+	AUTO(auto_free) char *saved = fs_join(dir, "saved");
+	json_auto_t *plan = plan_of(NULL);
+	json_auto_t *kept = NULL;
+
+	(void)state;
+	make_objects(store); /* of attempt 12 */
+	for (int64_t attempt = 11; attempt <= 14; attempt++) {
+		AUTO(auto_free)
+		char *prefix = mem_format("runs/r/train-%d/checkpoints/", (int)attempt);
+
+		if (attempt != 12)
+			copy_and_mark(saved, &(struct ckpt_root){ .path = prefix,
+								  .attempt = attempt,
+								  .store = store });
+	}
+	put_text(work, "runs/r/train-0/x", "1");
+	put_text(work, "runs/r/train-13/log", "1");
+	kept = in_store(plan, store);
+	assert_int_equal(json_array_size(kept), 8);
+}
+
 static void outputs_are_told_by_attempt(void **state)
 {
 	AUTO(store_freep) struct store *store = store_at(work);
@@ -286,6 +311,7 @@ int main(void)
 		OF(what_was_sent_to_the_workspace_has_a_copy),
 		OF(objects_of_a_mark_are_a_checkpoint),
 		OF(objects_with_a_copy_are_none),
+		OF(all_attempts_are_looked_at),
 		OF(outputs_are_told_by_attempt),
 		OF(a_service_that_does_not_answer_has_told_nothing),
 		OF(a_key_is_kept_in_it_or_above_it),
