@@ -85,7 +85,7 @@ static inline json_t *forget(const struct forget_options *options)
 
 /* The message begins so, and the run is still there. */
 static inline void assert_refused(const struct forget_options *options, enum exit_code code,
-			   const char *words)
+				  const char *words)
 {
 	AUTO(err_freep) struct err *err = NULL;
 	json_auto_t *ret = NULL;
