@@ -173,6 +173,23 @@ static void reading_begins_and_stops_where_it_should(void **state)
 		}
 }
 
+/* The largest part is one event short of a chunk. */
+static void a_part_of_any_size_is_read_at_once(void **state)
+{
+	static const int64_t sizes[] = { 1, 2, 62, 63, 64 };
+
+	(void)state;
+	for (size_t i = 0; i < STK_LENGTH(sizes); i++) {
+		append_to(far, "r", 1, sizes[i]);
+		ops->compact(far, "r", sizes[i]);
+		open_far();
+		/* the chunk, and the look behind it; or, behind a whole one, for the next, too */
+		assert_int_equal(cost("r", 1, sizes[i]), sizes[i] == 64 ? 3 : 2);
+		drop(dir, "runs/r");
+		open_far();
+	}
+}
+
 /* Copies are not the events: one that is damaged says nothing of them. */
 static void a_damaged_chunk_is_read_by_its_events(void **state)
 {
@@ -308,6 +325,7 @@ int main(void)
 		OF(where_reads_are_requests_it_grows_by_parts),
 		OF(few_requests_read_many_events),
 		OF(reading_begins_and_stops_where_it_should),
+		OF(a_part_of_any_size_is_read_at_once),
 		OF(a_damaged_chunk_is_read_by_its_events),
 		OF(a_folder_in_the_place_of_an_event_is_damage),
 		OF(what_was_confirmed_is_written_once),

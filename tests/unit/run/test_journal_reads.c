@@ -209,6 +209,34 @@ static void a_run_without_any_event_is_damaged_where_it_had_one(void **state)
 	}
 }
 
+/* Whichever call is not answered, what it would have told is not taken for nothing. */
+static void a_service_that_does_not_answer_shows_no_end(void **state)
+{
+	int after = 0;
+
+	(void)state;
+	append_to(objects, "r", 1, 3);
+	for (bool lost = true; lost; after++) {
+		AUTO(err_freep) struct err *err = NULL;
+		int before = between->calls_lost, result;
+
+		forget_position(objects);
+		faulty_lose(between, after, 1);
+		result = read_from(objects, 1, NULL, &err);
+		lost = between->calls_lost > before;
+		between->calls_to_lose = 0;
+		if (result == 0) {
+			assert_no_error(err);
+			assert_int_equal(seen, 3);
+		} else {
+			assert_int_equal(result, -1);
+			assert_contains(err->message, "the network is gone");
+			assert_true(lost);
+		}
+	}
+	assert_in_range(after, 5, 20);
+}
+
 /* Nor is one read from behind it, where it was asked for. */
 static void the_event_before_the_first_must_be_there(void **state)
 {
@@ -462,6 +490,7 @@ int main(void)
 		BOTH(reading_goes_on_from_any_event),
 		BOTH(a_gap_is_named_by_its_first_event),
 		BOTH(a_run_without_any_event_is_damaged_where_it_had_one),
+		BOTH(a_service_that_does_not_answer_shows_no_end),
 		BOTH(the_event_before_the_first_must_be_there),
 		BOTH(nothing_is_appended_behind_a_gap),
 		BOTH(behind_event_1_it_goes_on_too),

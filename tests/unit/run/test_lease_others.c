@@ -184,6 +184,30 @@ static void a_live_holder_writes_it_anew(void **state)
 	}
 }
 
+static void what_is_no_object_is_in_the_way_of_one(void **state)
+{
+	AUTO(lease_freep) struct lease *lease = NULL, *looked = NULL, *over = NULL;
+	AUTO(auto_free) char *path = object_path();
+	struct lease_rules takes = rules;
+	AUTO(err_freep) struct err *err = NULL;
+	int64_t wait_ms;
+
+	(void)state;
+	make_folder();
+	assert_int_equal(mkdir(path, 0700), 0);
+	assert_int_equal(lease_try(journal, "r", &rules, &lease, &wait_ms, &err), -1);
+	assert_int_equal(err->code, EXIT_REFUSED);
+	assert_non_null(strstr(err->message, "cannot read the lease of run r: '"));
+	assert_non_null(strstr(err->message, "lease.json' is a folder"));
+	err_freep(&err);
+	assert_int_equal(lease_check(journal, "r", &rules, &looked, &err), -1);
+	assert_non_null(strstr(err->message, "lease.json' is a folder"));
+	err_freep(&err);
+	takes.over_damage = true;
+	assert_int_equal(lease_try(journal, "r", &takes, &over, &wait_ms, &err), 1);
+	assert_true(lease_is_held(over));
+}
+
 /* It is everybody's. */
 static void the_first_process_is_sent_no_signal(void **state)
 {
@@ -211,6 +235,7 @@ int main(void)
 		BY_CLOCK(what_cannot_be_written_is_an_error),
 		BY_CLOCK(garbage_shows_neither_a_holder_nor_none),
 		BY_CLOCK(a_live_holder_writes_it_anew),
+		BY_CLOCK(what_is_no_object_is_in_the_way_of_one),
 		BY_CLOCK(the_first_process_is_sent_no_signal),
 	};
 
