@@ -6,6 +6,7 @@
 
 #include "jobs/run/plan/health.h"
 #include "jobs/run/plan/own_places.h"
+#include "jobs/store/order.h"
 
 /* A member by its path, as one line of JSON. */
 static void assert_member(const json_t *plan, const char *path, const char *want)
@@ -246,8 +247,15 @@ static void devices_are_counted_where_there_are_any(void **state)
 				  "trn1.2xlarge", "devices", (json_int_t)devices[i], "health",
 				  "device", 1, "ops", "all_reduce", "size", 5, "timeout_ms", 6);
 		AUTO(auto_free) char *words = health_plan_words(plan);
+		AUTO(auto_free) char *count = mem_format("devices (%d)", (int)devices[i]);
+		AUTO(auto_free) char *both = NULL;
 
+		assert_int_equal(strstr(words, count) != NULL, devices[i] > 0);
 		assert_int_equal(strstr(words, "devices (") != NULL, devices[i] > 0);
+		assert_null(strstr(words, "between them"));
+		js_put(plan, "nodes", json_integer(2));
+		both = health_plan_words(plan);
+		assert_non_null(strstr(both, ", an all_reduce between them"));
 	}
 }
 
@@ -356,6 +364,61 @@ static void a_policy_has_what_the_plan_says(void **state)
 	assert_true(policy.price_per_ms == 36.0 * 4 / 3600000.0);
 	assert_int_equal(policy.lead_ms, 0); /* its machines are ours */
 	assert_int_equal(policy.health_ms, 0);
+}
+
+static void only_the_words_of_the_spec_are_meant(void **state)
+{
+	static const struct {
+		const char *plan;
+		bool trains, stops;
+		enum jit_action action;
+	} rows[] = {
+		{ "{'compile':{'on_incomplete':'train','on_exceed':'recompile'},"
+		  "'checkpoint':{'on_mismatch':'stop'}}",
+		  true, true, JIT_RECOMPILE },
+		{ "{'compile':{'on_incomplete':'stop','on_exceed':'warn'},"
+		  "'checkpoint':{'on_mismatch':'warn'}}",
+		  false, false, JIT_WARN },
+		{ "{'compile':{'on_incomplete':'later','on_exceed':'later'},"
+		  "'checkpoint':{'on_mismatch':'later'}}",
+		  false, false, JIT_WARN },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < STK_LENGTH(rows); i++) {
+		json_auto_t *plan = quoted_json(rows[i].plan);
+		struct flow_policy policy;
+
+		js_put_str(plan, "engine", "local");
+		plan_policy(plan, "r", &policy);
+		assert_int_equal(policy.train_on_incomplete, rows[i].trains);
+		assert_int_equal(policy.stop_on_mismatch, rows[i].stops);
+		assert_int_equal(policy.jit_action, rows[i].action);
+	}
+}
+
+/* With several nodes all are tested together once the last has come. */
+static void a_check_of_nodes_takes_its_time(void **state)
+{
+	static const struct {
+		const char *plan;
+		int64_t want;
+	} rows[] = {
+		{ "{}", 0 },
+		{ "{'nodes':2}", 0 },
+		{ "{'health':{'timeout_ms':0},'nodes':2}", 0 },
+		{ "{'health':{'timeout_ms':1}}", 1 },
+		{ "{'health':{'timeout_ms':7},'nodes':1}", 7 },
+		{ "{'health':{'timeout_ms':1},'nodes':2}", ORDER_CLAIM_WAIT_MS + 2 },
+		{ "{'health':{'timeout_ms':7},'nodes':3}", ORDER_CLAIM_WAIT_MS + 14 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < STK_LENGTH(rows); i++) {
+		json_auto_t *plan = quoted_json(rows[i].plan);
+
+		assert_int_equal(health_plan_ms(plan), rows[i].want);
+	}
 }
 
 static void a_policy_has_what_the_plan_leaves_open(void **state)
@@ -481,6 +544,8 @@ int main(void)
 		TEST(phase_1_has_a_program_in_front),
 		TEST(devices_are_counted_where_there_are_any),
 		TEST(a_policy_has_what_the_plan_says),
+		TEST(only_the_words_of_the_spec_are_meant),
+		TEST(a_check_of_nodes_takes_its_time),
 		TEST(a_policy_has_what_the_plan_leaves_open),
 		TEST(a_source_that_cannot_be_published_is_an_error),
 		TEST(folders_of_plans_are_remembered_once),
