@@ -52,14 +52,14 @@ static int tear_down(void **state)
 	return fs_remove_tree(dir, &err);
 }
 
-static void pause_ms(int64_t ms)
+static inline void pause_ms(int64_t ms)
 {
 	struct timespec time = { ms / 1000, ms % 1000 * 1000000 };
 
 	nanosleep(&time, NULL);
 }
 
-static struct lease *take(const struct lease_rules *rules)
+static inline struct lease *take(const struct lease_rules *rules)
 {
 	struct lease *lease = NULL;
 	struct err *err = NULL;
@@ -70,7 +70,7 @@ static struct lease *take(const struct lease_rules *rules)
 	return lease;
 }
 
-static void assert_busy(const struct lease_rules *rules, const char *words)
+static inline void assert_busy(const struct lease_rules *rules, const char *words)
 {
 	AUTO(lease_freep) struct lease *lease = NULL;
 	AUTO(err_freep) struct err *err = NULL;
@@ -83,12 +83,12 @@ static void assert_busy(const struct lease_rules *rules, const char *words)
 		fail_msg("'%s' not in '%s'", words, err->message);
 }
 
-static char *object_path(void)
+static inline char *object_path(void)
 {
 	return mem_format("%s/runs/r/" LEASE_OBJECT, dir);
 }
 
-static void make_folder(void)
+static inline void make_folder(void)
 {
 	AUTO(auto_free) char *folder = mem_format("%s/runs/r", dir);
 	struct err *err = NULL;
@@ -97,7 +97,7 @@ static void make_folder(void)
 }
 
 /* Put faults between a lease and its store. */
-static struct faulty_store *put_faults(struct lease *lease)
+static inline struct faulty_store *put_faults(struct lease *lease)
 {
 	struct faulty_store *store = faulty_new(dir);
 

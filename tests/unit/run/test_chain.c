@@ -175,6 +175,94 @@ static void the_mark_says_how_far_and_nothing_if_it_is_not_whole(void **state)
 	assert_int_equal(fs_remove_tree(dir, &err), 0);
 }
 
+/* As other programs can check it, by what chain.h says. */
+static void a_sum_is_over_the_link_and_the_form(void **state)
+{
+	static const char *const links[] = { "", "abc" };
+
+	(void)state;
+	for (size_t i = 0; i < STK_LENGTH(links); i++) {
+		json_auto_t *row = json_pack("{s:i,s:s}", "seq", 7, "run", "r");
+		AUTO(auto_free) char *form = mem_format("%s\n{\"seq\":7,\"run\":\"r\"}", links[i]);
+		AUTO(auto_free) char *want = NULL;
+		AUTO(auto_free) char *body = NULL;
+		struct chain chain = { .seq = 6 };
+		char sum[SHA256_HEX];
+
+		snprintf(chain.link, sizeof chain.link, "%s", links[i]);
+		hash_sha256_hex(form, strlen(form), sum);
+		want = mem_format("{\"seq\":7,\"run\":\"r\",\"sum\":\"%s\"}", sum);
+		body = chain_seal(&chain, row);
+		assert_string_equal(body, want);
+		assert_string_equal(js_str(row, "sum"), sum);
+		assert_int_equal(chain.seq, 6); /* the position stays */
+		chain_begin(&chain, row, body, strlen(body));
+		assert_int_equal(chain.seq, 7);
+		assert_string_equal(chain.link, sum);
+	}
+	{
+		static const char bare[] = "{\"seq\":3}";
+		json_auto_t *row = json_pack("{s:i}", "seq", 3);
+		struct chain chain = { 0 };
+		char sum[SHA256_HEX];
+
+		/* without a sum the form is the link */
+		hash_sha256_hex(bare, strlen(bare), sum);
+		chain_begin(&chain, row, bare, strlen(bare));
+		assert_string_equal(chain.link, sum);
+		assert_int_equal(chain.seq, 3);
+	}
+}
+
+#define SUM_64 "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+
+static void what_is_wrong_with_an_event_is_said(void **state)
+{
+	static const struct {
+		const char *body, *words; /* NULL: nothing */
+	} rows[] = {
+		{ "{\"run\":\"r\",\"seq\":1,\"sux\":\"" SUM_64 "\"}", "the sum has another name" },
+		{ "{\"run\":\"r\",\"seq\":1,\"su\":\"x" SUM_64 "\"}", NULL },
+		{ "{\"run\":\"r\",\"seq\":1,\"sums\":\"" SUM_64 "\"}", NULL },
+		{ "{\"run\":\"r\",\"seq\":1,\"sux\":\"" SUM_64 "0\"}", NULL },
+		{ "{\"run\":\"r\",\"seq\":1, \"sux\":\"" SUM_64 "\"}", NULL },
+		{ "{\"run\":\"r\",\"seq\":1,\"sux\": \"" SUM_64 "\"}", NULL },
+		{ "{\"run\":\"r\",\"seq\":1,\"sux\":\"" SUM_64 "\" }", NULL },
+		{ "{\"run\":\"r\",\"seq\":1,\"sux\":"
+		  "\"G123456789abcdef0123456789abcdef0123456789abcde"
+		  "f0123456789abcdef\"}",
+		  NULL },
+		{ "{\"run\":\"r\",\"seq\":1,\"sum\":7}", "the sum does not fit" },
+		{ "{\"run\":\"r\",\"seq\":1,\"sum\":\"" SUM_64 "\"}", "the sum does not fit" },
+		{ "{\"run\":\"r\",\"seq\":1,\"sum\":\"\"}", "the sum does not fit" },
+		{ "{\"run\":\"s\",\"seq\":1}", "the event is of another run" },
+		{ "{\"seq\":1}", "the event is of another run" },
+		{ "{\"run\":\"r\",\"seq\":2}", "event 2 stands in place of event 1" },
+		{ "{\"run\":\"r\"}", "event 0 stands in place of event 1" },
+		{ "[]", "not an object" },
+		{ "{\"run\":\"r\",\"seq\":1}", NULL },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < STK_LENGTH(rows); i++) {
+		AUTO(err_freep) struct err *err = NULL;
+		struct chain chain = { 0 };
+		json_auto_t *row = NULL;
+		int result;
+
+		assert_int_equal(js_parse(rows[i].body, strlen(rows[i].body), "it", &row, &err), 0);
+		result = chain_go_on(&chain, "r", row, rows[i].body, strlen(rows[i].body), &err);
+		if (result != (rows[i].words ? -1 : 0))
+			fail_msg("%s", rows[i].body);
+		assert_int_equal(chain.seq, rows[i].words ? 0 : 1);
+		if (!rows[i].words)
+			continue;
+		assert_int_equal(err->code, EXIT_REFUSED);
+		if (!strstr(err->message, rows[i].words))
+			fail_msg("'%s' for %s", err->message, rows[i].body);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -184,6 +272,8 @@ int main(void)
 		cmocka_unit_test(events_that_are_exchanged_or_missing_are_found),
 		cmocka_unit_test(an_event_in_place_of_another_is_named),
 		cmocka_unit_test(an_event_survives_being_written_anew),
+		cmocka_unit_test(a_sum_is_over_the_link_and_the_form),
+		cmocka_unit_test(what_is_wrong_with_an_event_is_said),
 		cmocka_unit_test(the_mark_says_how_far_and_nothing_if_it_is_not_whole),
 	};
 

@@ -38,7 +38,7 @@ struct server {
 	char text[16];
 	int version; /* 0: it is not there */
 	int asked;   /* to write it if absent */
-	int removed, reads;
+	int removed, reads, gets, puts;
 };
 
 static struct server *server_of(struct store *store)
@@ -48,11 +48,14 @@ static struct server *server_of(struct store *store)
 
 static void put_text(struct server *s, const void *bytes, size_t len)
 {
+	s->puts++;
 	if (s->lie == LIE_LOSES)
 		return;
 	memcpy(s->text, bytes, len);
 	s->text[len] = '\0';
 	s->version++;
+	assert_true(strcmp(s->text, "first") == 0 || strcmp(s->text, "another") == 0 ||
+		    strcmp(s->text, "second") == 0 || strcmp(s->text, "third") == 0 || len == 0);
 }
 
 static int refuse(const struct server *s, struct err **err)
@@ -119,8 +122,10 @@ static int get(struct store *store, const char *key, size_t max, struct sb *ret,
 {
 	struct server *s = server_of(store);
 
-	(void)key;
-	(void)max;
+	assert_int_equal(strncmp(key, PREFLIGHT_KEY, strlen(PREFLIGHT_KEY)), 0);
+	assert_int_equal(strlen(key), strlen(PREFLIGHT_KEY) + 16);
+	assert_int_equal(max, 64);
+	s->gets++;
 	if (s->lie == ERROR_OF_READS)
 		return refuse(s, err);
 	if ((s->lie == ERROR_NO_TAG && ret_tag) || (s->lie == ERROR_FIRST_READ && s->reads++ == 0))
@@ -167,6 +172,9 @@ static void a_server_that_keeps_them_is_trusted_and_left_as_it_was(void **state)
 	assert_null(err);
 	assert_int_equal(s.version, 0);
 	assert_int_equal(s.removed, 1);
+	assert_int_equal(s.puts, 2);
+	assert_int_equal(s.gets, 3);
+	assert_string_equal(s.text, "second");
 }
 
 static void a_server_that_lies_is_named_with_condition_and_answer(void **state)
@@ -259,6 +267,41 @@ static void without_an_answer_there_is_no_verdict(void **state)
 	assert_non_null(strstr(err->message, "cannot try the conditions of writes on the state"));
 }
 
+/* What is no URL of a bucket is its own; a bucket has no path. */
+static void a_bucket_is_what_is_before_its_prefix(void **state)
+{
+	static const char *const rows[][2] = { { "s3://b/p/q", "s3://b" },
+					       { "s3://b", "s3://b" },
+					       { "s3://b/", "s3://b" },
+					       { "a/b", "a" } };
+
+	(void)state;
+	for (size_t i = 0; i < STK_LENGTH(rows); i++) {
+		AUTO(auto_free) char *bucket = conditions_bucket(rows[i][0]);
+
+		assert_string_equal(bucket, rows[i][1]);
+	}
+}
+
+/* Its own hint stays, else it says which right is missing. */
+static void what_is_denied_names_its_right(void **state)
+{
+	AUTO(err_freep) struct err *err = NULL;
+	struct server s = { .base = { .backend = &backend, .url = (char[]){ "s3://b/p" } } };
+
+	(void)state;
+	err_set(&err, EXIT_REFUSED, "no");
+	assert_int_equal(conditions_denied(&s.base, "state", "list", "s3:ListBucket", &err), -1);
+	assert_string_equal(err->message,
+			    "cannot list the state 's3://b/p', which takes s3:ListBucket: no");
+	assert_string_equal(err->hint, "allow s3:ListBucket on it, or name another state");
+	err_freep(&err);
+	err_set(&err, EXIT_REFUSED, "no");
+	err_hint(&err, "an own one");
+	assert_int_equal(conditions_denied(&s.base, "state", "list", "s3:ListBucket", &err), -1);
+	assert_string_equal(err->hint, "an own one");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -267,6 +310,8 @@ int main(void)
 		cmocka_unit_test(a_missing_right_is_named),
 		cmocka_unit_test(one_look_without_an_answer_is_no_verdict),
 		cmocka_unit_test(without_an_answer_there_is_no_verdict),
+		cmocka_unit_test(a_bucket_is_what_is_before_its_prefix),
+		cmocka_unit_test(what_is_denied_names_its_right),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

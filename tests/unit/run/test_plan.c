@@ -1,82 +1,10 @@
 /* Plans of specs: places in the one form that stoker uses, files that graphs depend on, processes
  * of a launcher, the policy of a run; the user's own rows of the failure table; the agent's
  * program; the view of the cache. */
-#include "jobs/run/plan/plan.h"
+#include "plan_fixture.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
-#include "jobs/base/fs/fs.h"
 #include "jobs/run/plan/agent.h"
 #include "jobs/run/plan/own_rows.h"
-#include "tests/unit/quoted.h"
-
-static char dir[64];
-
-static int set_up(void **state)
-{
-	(void)state;
-	snprintf(dir, sizeof dir, "/tmp/stoker-plan-XXXXXX");
-	return mkdtemp(dir) ? 0 : -1;
-}
-
-static int tear_down(void **state)
-{
-	AUTO(err_freep) struct err *err = NULL;
-
-	(void)state;
-	return fs_remove_tree(dir, &err);
-}
-
-static void put_text(const char *name, const char *text)
-{
-	AUTO(auto_free) char *path = fs_join(dir, name);
-	AUTO(auto_free) char *folder = fs_dirname(path);
-	AUTO(err_freep) struct err *err = NULL;
-
-	assert_int_equal(fs_mkdirs(folder, &err), 0);
-	assert_int_equal(fs_write_atomic(path, text, strlen(text), 0600, &err), 0);
-}
-
-/* The plan of a spec of these lines; NULL with an error. */
-static struct plan *plan_of(const char *lines, char *const *sets, struct err **err)
-{
-	AUTO(auto_free) char *file = fs_join(dir, "job/job.yaml");
-	AUTO(auto_free) char *state = fs_join(dir, "state");
-	AUTO(auto_free)
-	char *text = mem_format("version: 1\nname: n\nsource: {path: ., include: [train.py]}\n%s",
-				lines);
-	AUTO(spec_freep) struct spec *spec = NULL;
-	AUTO(problems_release) struct problems problems = { 0 };
-	AUTO(journal_freep) struct journal *journal = NULL;
-	struct plan *plan = NULL;
-
-	put_text("job/job.yaml", text);
-	put_text("job/train.py", "train()\n");
-	if (spec_load(file, sets, NULL, &spec, &problems, err) < 0) {
-		AUTO(auto_free) char *words = *err ? NULL : problem_format(&problems.list[0]);
-
-		fail_msg("%s", words ? words : (*err)->message);
-	}
-	assert_int_equal(journal_open(state, JOURNAL_WRITE, &journal, err), 0);
-	return plan_make(spec, journal, &plan, err) < 0 ? NULL : plan;
-}
-
-static struct plan *good_plan(const char *lines)
-{
-	struct err *err = NULL;
-	struct plan *plan = plan_of(lines, NULL, &err);
-
-	if (!plan)
-		fail_msg("%s", err->message);
-	return plan;
-}
 
 static void places_are_absolute_or_urls_in_one_form(void **state)
 {
@@ -297,8 +225,6 @@ static void a_cache_that_cannot_be_opened_is_not_called_cold(void **state)
 	assert_int_equal(view.verdict, CACHE_UNKNOWN);
 	assert_string_equal(view.reason, "not known: 's3://b' names no bucket");
 }
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
 {
