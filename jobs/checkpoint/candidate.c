@@ -249,8 +249,8 @@ static bool pointer_agrees(struct checkpoint_check *check, const char *root,
 }
 
 /* True if something shows that all of it is there: a file that ends by its own format, or an older
- * sibling with which it agrees and that has no longer file of a format that tells nothing. A file
- * that was cut off in its second half agrees, too. */
+ * sibling of which no file, where its format tells nothing, is longer. To agree with the sibling is
+ * not enough: a file that was cut off in its second half does. */
 static bool is_shown_whole(const struct checkpoint_tree *tree, const unsigned char *opaque,
 			   const struct checkpoint_tree *const older[SIBLINGS], size_t older_count)
 {
