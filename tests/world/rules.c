@@ -436,23 +436,34 @@ static void rule6(const struct story *story)
 
 /* ---- rule 7 ---- */
 
-static bool has_launch(const struct event *ev, bool with_effect)
+static bool has_launch(const struct event *ev)
 {
 	for (const struct launch *launch = launches; launch; launch = launch->next)
-		if (launch->phase == ev->phase && launch->attempt == ev->attempt &&
-		    (!with_effect || launch_had_effect(launch, WORLD_NEVER)))
+		if (launch->phase == ev->phase && launch->attempt == ev->attempt)
 			return true;
 	return false;
 }
 
-static bool is_true(const struct story *story, const struct event *ev)
+/* A driver that was stopped within its submission may go on as another one has looked. */
+static bool has_job_at(const struct event *ev, int64_t at_ns)
 {
+	for (const struct launch *launch = launches; launch; launch = launch->next)
+		if (launch->phase == ev->phase && launch->attempt == ev->attempt &&
+		    launch->at_ns < at_ns && launch_had_effect(launch, WORLD_NEVER))
+			return true;
+	return false;
+}
+
+static bool is_true(const struct story *story, const struct story_event *told)
+{
+	const struct event *ev = &told->event;
+
 	switch (ev->kind) {
 	case EV_ATTEMPT_SUBMITTED:
 	case EV_ATTEMPT_CLAIMED:
-		return has_launch(ev, false);
+		return has_launch(ev);
 	case EV_ATTEMPT_MISSING:
-		return !has_launch(ev, true);
+		return !has_job_at(ev, story_begun_ns(told));
 	case EV_CACHE_VERIFIED:
 		return !ev->complete || was_whole(story, ev->seq);
 	case EV_CACHE_CHECKED:
@@ -479,7 +490,7 @@ static void rule7(const struct story *story)
 			continue;
 		if (ev->kind == EV_CHECKPOINT_COMPLETE)
 			check_whole(ev, "7");
-		if (!is_true(story, ev))
+		if (!is_true(story, &story->events[s]))
 			rule_breaks("7", "%s of %s %d is not true", event_rows[ev->kind].name,
 				    flow_phase_names[ev->phase], (int)ev->attempt);
 	}
