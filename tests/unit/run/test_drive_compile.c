@@ -311,8 +311,6 @@ static void make_again(int number)
 
 static void graphs_that_are_lost_before_a_retry_are_compiled_again(void **state)
 {
-	AUTO(auto_free) char *reason = NULL;
-
 	(void)state;
 	create_compiling("");
 	play.at_describe = make_again;

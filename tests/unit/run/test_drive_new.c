@@ -375,7 +375,6 @@ static void a_workspace_that_cannot_be_opened_is_named(void **state)
 
 static void a_tag_that_has_moved_is_told_and_not_followed(void **state)
 {
-	AUTO(err_freep) struct err *err = NULL;
 	const json_t *row;
 
 	(void)state;
