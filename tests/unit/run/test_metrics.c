@@ -55,6 +55,17 @@ static void row_is(const struct metrics *metrics, const char *wanted)
 	assert_string_equal(line, wanted);
 }
 
+static void step_0_is_a_step(void **state)
+{
+	AUTO(metrics_freep) struct metrics *metrics = one_metric("step", "step (\\d+)");
+
+	(void)state;
+	assert_false(metrics_progress(metrics).known);
+	feed(metrics, "step 0");
+	assert_true(metrics_progress(metrics).known);
+	assert_int_equal(metrics_progress(metrics).step, 0);
+}
+
 static void a_pattern_that_cuts_the_exponent_still_gives_the_whole_number(void **state)
 {
 	AUTO(metrics_freep) struct metrics *metrics = one_metric("loss", "'loss': ([0-9.]+)");
@@ -179,6 +190,7 @@ static void a_number_that_cannot_be_a_step_is_none(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(step_0_is_a_step),
 		cmocka_unit_test(a_pattern_that_cuts_the_exponent_still_gives_the_whole_number),
 		cmocka_unit_test(nan_and_infinity_are_shown_as_words),
 		cmocka_unit_test(only_a_larger_step_is_progress),
