@@ -169,6 +169,7 @@ def test_a_lost_reply_and_looks_without_an_answer_double_nothing(make, aws):
     driver = job.start("--json", "run", job.spec_path, "--id", "one", env={"AWS_MAX_ATTEMPTS": "4"})
     job.wait_for_effect("holds", seconds=300)  # twenty of which nothing is asked
     job.wait_for(lambda: aws.struck() == 5)
+    job.wait_for(lambda: job.submitted() == [("train", 1)])  # it has been seen
     aws.fault("hang", operation="DescribeTrainingJob", count=25, seconds=0.1)
     job.wait_for(lambda: aws.struck() == 30, 400)
     # From now on nobody knows it, as in another region; its agent is at work and says so.
