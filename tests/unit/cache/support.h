@@ -158,11 +158,23 @@ static inline int keep_row(void *arg, json_t *row, struct err **err)
 	return 0;
 }
 
-/* What a run of these ingredients writes when its job, with this log, is proved. */
+/* Writes the manifest of a run whose job, with this log, is proved. */
+static inline void manifest_by(const struct lock_facts *facts, const char *log,
+			       char ret_key[SHA256_HEX])
+{
+	AUTO(graph_tally_freep) struct graph_tally *tally = graph_tally_of(log);
+	AUTO(compile_manifest_freep) struct compile_manifest *manifest = NULL;
+	struct err *err = NULL;
+
+	compile_manifest_write(facts, tally, &manifest, NULL, &err);
+	assert_no_error(err);
+	memcpy(ret_key, manifest->graph_key, SHA256_HEX);
+}
+
+/* The same, of a run of these ingredients. */
 static inline void manifest_graphs(struct store *store, const char *name, int batch_size,
 				   const char *log)
 {
-	AUTO(graph_tally_freep) struct graph_tally *tally = graph_tally_of(log);
 	json_auto_t *compiler = json_pack("{ss}", "jax", "0.10.2");
 	json_auto_t *ingredients = json_pack("{si}", "batch_size", batch_size);
 	struct lock_facts facts = { .kind = jax(),
@@ -171,10 +183,9 @@ static inline void manifest_graphs(struct store *store, const char *name, int ba
 				    .run = "run1",
 				    .compiler = compiler,
 				    .ingredients = ingredients };
-	struct err *err = NULL;
+	char graph_key[SHA256_HEX];
 
-	compile_manifest_write(&facts, tally, NULL, NULL, &err);
-	assert_no_error(err);
+	manifest_by(&facts, log, graph_key);
 }
 
 static inline bool has_entry(const char *dir, const char *key)

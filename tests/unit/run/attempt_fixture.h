@@ -197,6 +197,45 @@ static inline int64_t newest_int(const char *event, const char *member)
 	return json_integer_value(newest_value(event, member));
 }
 
+static inline size_t count_of(const char *event)
+{
+	size_t count = 0, i;
+	const json_t *row;
+
+	json_array_foreach (recorded, i, row)
+		count += js_is(row, "event", event);
+	return count;
+}
+
+/* Asserts that the newest event of this name has these members beside those that each event has. */
+static inline void assert_event(const char *event, const json_t *members)
+{
+	static const char *const of_each[] = { "event", "seq", "at", "run", "v", "sum" };
+	json_auto_t *got = NULL;
+	AUTO(auto_free) char *shown = NULL;
+
+	for (size_t i = json_array_size(recorded); !got && i-- > 0;)
+		if (js_is(json_array_get(recorded, i), "event", event))
+			got = json_deep_copy(json_array_get(recorded, i));
+	assert_non_null(got);
+	for (size_t i = 0; i < STK_LENGTH(of_each); i++)
+		json_object_del(got, of_each[i]);
+	shown = js_line(got);
+	if (!json_equal(members, got))
+		fail_msg("%s", shown);
+}
+
+/* Node 0 prints this, and the driver reads it. */
+static inline void read_all(const char *text)
+{
+	AUTO(err_freep) struct err *err = NULL;
+	bool more = true;
+
+	sb_adds(&said.logs[0], text);
+	while (more)
+		assert_int_equal(reading_turn(driver.watch, false, false, &more, &err), 0);
+}
+
 static inline void assert_recorded(size_t count)
 {
 	assert_int_equal(json_array_size(recorded), count);

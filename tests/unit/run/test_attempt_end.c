@@ -63,8 +63,6 @@ static void ends_as(const char *members)
 				flow_phase_names[driver.watch->phase], members);
 	AUTO(err_freep) struct err *err = NULL;
 	json_auto_t *want = NULL;
-	json_auto_t *got = NULL;
-	AUTO(auto_free) char *shown = NULL;
 	AUTO(auto_free) char *json = quoted(text);
 
 	for (char *at = json; *at; at++)
@@ -73,20 +71,7 @@ static void ends_as(const char *members)
 	assert_int_equal(js_parse(json, strlen(json), "a test's JSON", &want, &err), 0);
 	if (watch_turn(&driver, &err) < 0)
 		fail_msg("%s", err->message);
-	for (size_t i = json_array_size(recorded); !got && i-- > 0;)
-		if (js_is(json_array_get(recorded, i), "event", "attempt.ended"))
-			got = json_deep_copy(json_array_get(recorded, i));
-	assert_non_null(got);
-	json_object_del(got, "event");
-	json_object_del(got, "seq");
-	json_object_del(got, "at");
-	json_object_del(got, "run");
-	json_object_del(got, "sum");
-	json_object_del(got, "v");
-	if (json_equal(want, got))
-		return;
-	shown = js_line(got);
-	fail_msg("%s", shown);
+	assert_event("attempt.ended", want);
 }
 
 static void an_end_without_failure_tells_its_exit_and_its_times(void **state)

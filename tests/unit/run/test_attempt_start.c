@@ -1,62 +1,11 @@
 /* How the beginning of an attempt is told, and what is told before it. See
  * jobs/run/attempt/attempt_start.c. */
-#include "attempt_fixture.h"
+#include "watched_fixture.h"
 
 #include "jobs/store/store_backend.h"
 
 #define TRAINS   "{'nodes':1,'metrics':[{'name':'step','regex':'step ([0-9]+)'}]}"
 #define COMPILES "{'nodes':2,'compile':{'kind':'jax'},'metrics':[]}"
-
-static struct engine_status seen;
-
-static int describe(struct engine *of, const char *name, const char *prefix,
-		    struct engine_status *ret, struct err **err)
-{
-	(void)of;
-	assert_string_equal(name, "stk-r1-1");
-	assert_memory_equal(prefix, "runs/r1/", 8);
-	if (said.away)
-		return no_answer(err);
-	*ret = seen;
-	return 0;
-}
-
-static struct attempt_watch *begin_seen(enum phase phase, const char *plan, enum engine_state state)
-{
-	struct attempt_watch *watch;
-
-	watch = begin(phase, plan);
-	ops.describe = describe;
-	seen = (struct engine_status){ .state = state };
-	driver.flow.attempt_state = ATTEMPT_RUNNING;
-	return watch;
-}
-
-static void look(void)
-{
-	AUTO(err_freep) struct err *err = NULL;
-
-	if (watch_turn(&driver, &err) < 0)
-		fail_msg("%s", err->message);
-}
-
-static char *told(void)
-{
-	struct sb words = SB_INIT;
-	const json_t *row;
-	size_t i;
-
-	json_array_foreach (recorded, i, row)
-		sb_addf(&words, "%s%s", i ? " " : "", js_str(row, "event"));
-	return words.len ? sb_take(&words) : mem_copy("");
-}
-
-static void assert_told(const char *want)
-{
-	AUTO(auto_free) char *words = told();
-
-	assert_string_equal(words, want);
-}
 
 /* ---- how it began ---- */
 

@@ -86,16 +86,6 @@ static void is_gone(struct err **err)
 	err_freep(err);
 }
 
-static size_t count_of(const char *event)
-{
-	size_t count = 0, i;
-	const json_t *row;
-
-	json_array_foreach (recorded, i, row)
-		count += js_is(row, "event", event);
-	return count;
-}
-
 /* Tries it with each of its calls lost, in a phase 1 of its own; returns how many there are. */
 static int at_each_call(void (*prepare)(void), int (*act)(struct err **err), void (*check)(void))
 {

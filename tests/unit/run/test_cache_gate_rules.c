@@ -1,5 +1,6 @@
 /* What the driver makes of verdicts and of locks: what is recorded, and what is done before the
  * next look. Verdicts are the test's. See jobs/run/cache_gate.c. */
+#include "attempt_clock.h"
 #include "attempt_fixture.h"
 
 #include "jobs/cache/manifest/orphaned_own_locks.h"
@@ -11,10 +12,6 @@
 	"{'name':'n','nodes':1,'metrics':[],'image':{'reference':'i:1'},'compile':{'kind':'jax',"  \
 	"'quiet_ms':7,'graph_key':'" KEY "','ingredients':{'a':1},'compiler':{'jax':'1'}}}"
 
-static struct mono now;
-
-struct mono __real_clock_mono_now(void);
-struct mono __wrap_clock_mono_now(void);
 int __wrap_cache_verify(const struct verify_request *request, struct cache_verdict *ret,
 			struct err **err);
 int __wrap_cache_repair(const struct verify_request *request, json_t **ret_removed,
@@ -32,11 +29,6 @@ int __wrap_orphaned_own_locks_clear(const struct orphaned_own_locks *request, js
 int __wrap_compile_manifest_join_late(const struct lock_facts *facts, const char *graph_key,
 				      const struct graph_tally *tally, int64_t *ret_joined,
 				      struct err **err);
-
-struct mono __wrap_clock_mono_now(void)
-{
-	return now.ms > 0 ? now : __real_clock_mono_now();
-}
 
 static struct verify_request asked;
 static char asked_before[65]; /* its `seen_before`; empty: NULL */

@@ -40,7 +40,6 @@ static int tear_down(void **state)
 static void prove(const char *ingredients, const char *image, const char *log)
 {
 	AUTO(store_freep) struct store *store = open_cache(dir);
-	AUTO(graph_tally_freep) struct graph_tally *tally = graph_tally_of(log);
 	json_auto_t *compiler = quoted_json("{'python':'3.10','jax':'0.10.2'}");
 	json_auto_t *json = quoted_json(ingredients);
 	struct lock_facts facts = { .kind = jax(),
@@ -51,12 +50,8 @@ static void prove(const char *ingredients, const char *image, const char *log)
 				    .now = { 5000 },
 				    .compiler = compiler,
 				    .ingredients = json };
-	AUTO(compile_manifest_freep) struct compile_manifest *lock = NULL;
-	struct err *err = NULL;
 
-	compile_manifest_write(&facts, tally, &lock, NULL, &err);
-	assert_no_error(err);
-	memcpy(graph_key, lock->graph_key, SHA256_HEX);
+	manifest_by(&facts, log, graph_key);
 }
 
 static json_t *plan_of(const char *ingredients, const char *key, const char *members)

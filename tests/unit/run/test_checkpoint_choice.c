@@ -4,19 +4,10 @@
 
 #include "faulty_store.h"
 
+#include "attempt_clock.h"
 #include "attempt_fixture.h"
 
 #define PLAN "{'nodes':1,'checkpoint':{'kind':'hf','url':'%s'}}"
-
-static struct mono now; /* ms 0: the true one */
-
-struct mono __real_clock_mono_now(void);
-struct mono __wrap_clock_mono_now(void);
-
-struct mono __wrap_clock_mono_now(void)
-{
-	return now.ms > 0 ? now : __real_clock_mono_now();
-}
 
 static int describe(struct engine *of, const char *name, const char *prefix,
 		    struct engine_status *ret, struct err **err)

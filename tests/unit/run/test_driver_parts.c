@@ -3,6 +3,7 @@
  * interrupt.c. */
 #include "faulty_store.h"
 
+#include "attempt_clock.h"
 #include "attempt_fixture.h"
 
 #include <unistd.h>
@@ -11,22 +12,14 @@
 #include "jobs/run/journal/lease.h"
 #include "jobs/store/order.h"
 
-static struct mono now;
 static struct utc utc_now;
 
-struct mono __real_clock_mono_now(void);
-struct mono __wrap_clock_mono_now(void);
 struct utc __real_clock_utc_now(void);
 struct utc __wrap_clock_utc_now(void);
 struct watch *__real_loop_after(struct loop *loop, int64_t delay_ms, void (*fn)(void *arg),
 				void *arg);
 struct watch *__wrap_loop_after(struct loop *loop, int64_t delay_ms, void (*fn)(void *arg),
 				void *arg);
-
-struct mono __wrap_clock_mono_now(void)
-{
-	return now.ms > 0 ? now : __real_clock_mono_now();
-}
 
 struct utc __wrap_clock_utc_now(void)
 {

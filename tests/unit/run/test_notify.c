@@ -1,30 +1,15 @@
 /* Notifications: what they say, what a command is given, and what becomes of one whose end nobody
  * could learn of. */
-#include "jobs/run/notify.h"
+#include "notify_fixture.h"
 
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
-#include "jobs/base/fs/fs.h"
-#include "jobs/run/driver_internal.h"
-#include "jobs/run/notify_queue.h"
-
-static char dir[64];
-static struct driver driver;
-static struct driver_options options;
 static struct event outcome; /* of a message */
 static char why[256];
 
@@ -38,49 +23,15 @@ static void note_outcome(void *arg, const struct event *ev, json_t *row)
 	loop_quit(driver.loop);
 }
 
-static void quit(void *arg)
-{
-	loop_quit(arg);
-}
-
 /* A run that has begun, by a plan whose command is this script. */
 static void begin(const char *script)
 {
-	AUTO(auto_free) char *spec = NULL;
-	AUTO(err_freep) struct err *err = NULL;
-	struct event ev = { .kind = EV_RUN_CREATED };
+	json_t *rules = json_array();
 
-	snprintf(dir, sizeof dir, "/tmp/stoker-notify-XXXXXX");
-	assert_non_null(mkdtemp(dir));
-	spec = mem_format("%s/spec.yaml", dir);
+	json_array_append_new(rules, rule_of(script));
 	memset(&outcome, 0, sizeof outcome);
-	options = (struct driver_options){ .on_event = note_outcome };
-	driver = (struct driver){ .run = "r1", .options = &options };
-	driver.plan = json_pack("{s:s, s:s, s:[{s:[s], s:[s,s,s]}]}", "name", "n", "spec_file",
-				spec, "notify", "when", "started", "command", "sh", "-c", script);
-	assert_int_equal(journal_open(dir, JOURNAL_WRITE, &driver.journal, &err), 0);
-	assert_int_equal(lease_take(driver.journal, "r1", NULL, NULL, NULL, &driver.lease, &err),
-			 0);
-	assert_int_equal(loop_new(&driver.loop, &err), 0);
-	EVENT_SET_STR(&ev, name, "n");
-	EVENT_SET_STR(&ev, engine, "local");
-	EVENT_SET(&ev, plan, driver.plan);
-	EVENT_SET_STR(&ev, plan_digest, "00");
-	EVENT_SET(&ev, seed, 1);
-	assert_int_equal(driver_record(&driver, &ev, &err), 0);
+	begin_run("sqlite", rules, note_outcome);
 	assert_true(notify_queue_pending(&driver));
-}
-
-static void end(void)
-{
-	AUTO(err_freep) struct err *err = NULL;
-
-	notify_release(&driver);
-	loop_freep(&driver.loop);
-	lease_freep(&driver.lease);
-	journal_freep(&driver.journal);
-	json_decref(driver.plan);
-	assert_int_equal(fs_remove_tree(dir, &err), 0);
 }
 
 static void a_command_runs_beside_the_spec_with_the_event_on_its_input(void **state)

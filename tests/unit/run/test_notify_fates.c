@@ -1,26 +1,12 @@
 /* What becomes of a notification: sent, tried again ever later, given up, and what is said of why.
  * See jobs/run/notify.h. */
-#include "jobs/run/notify.h"
+#include "notify_fixture.h"
 
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "../quoted.h"
-#include "jobs/base/fs/fs.h"
-#include "jobs/run/driver_internal.h"
-#include "jobs/run/notify_queue.h"
 
-static char dir[64];
-static struct driver driver;
-static struct driver_options options;
 static int sent, failed;
 static int64_t about;
 static char why[8192], hint[256];
@@ -55,45 +41,14 @@ static void note_outcome(void *arg, const struct event *ev, json_t *row)
 		loop_quit(driver.loop);
 }
 
-static void quit(void *arg)
-{
-	loop_quit(arg);
-}
-
 /* A run that has begun, by a plan with these rules; each is told of its beginning. */
 static void begin_with(json_t *rules)
 {
-	AUTO(auto_free) char *spec = NULL;
-	AUTO(auto_free) char *url = NULL;
-	AUTO(err_freep) struct err *err = NULL;
-	struct event ev = { .kind = EV_RUN_CREATED };
-
-	snprintf(dir, sizeof dir, "/tmp/stoker-notify-XXXXXX");
-	assert_non_null(mkdtemp(dir));
-	url = mem_format("dir:%s/objects", dir);
-	spec = mem_format("%s/spec.yaml", dir);
 	sent = failed = 0;
 	goes_on = false;
 	short_of = -2;
 	waits_of_short = 0;
-	options = (struct driver_options){ .on_event = note_outcome };
-	driver = (struct driver){ .run = "r1", .options = &options };
-	driver.plan = json_pack("{s:s, s:s, s:o}", "name", "n", "spec_file", spec, "notify", rules);
-	assert_int_equal(journal_open(url, JOURNAL_WRITE, &driver.journal, &err), 0);
-	assert_int_equal(lease_take(driver.journal, "r1", NULL, NULL, NULL, &driver.lease, &err),
-			 0);
-	assert_int_equal(loop_new(&driver.loop, &err), 0);
-	EVENT_SET_STR(&ev, name, "n");
-	EVENT_SET_STR(&ev, engine, "local");
-	EVENT_SET(&ev, plan, driver.plan);
-	EVENT_SET_STR(&ev, plan_digest, "00");
-	EVENT_SET(&ev, seed, 1);
-	assert_int_equal(driver_record(&driver, &ev, &err), 0);
-}
-
-static json_t *rule_of(const char *script)
-{
-	return json_pack("{s:[s], s:[s,s,s]}", "when", "started", "command", "sh", "-c", script);
+	begin_run("dir", rules, note_outcome);
 }
 
 static void begin(const char *script)
@@ -102,19 +57,6 @@ static void begin(const char *script)
 
 	json_array_append_new(rules, rule_of(script));
 	begin_with(rules);
-}
-
-static void end(void)
-{
-	AUTO(err_freep) struct err *err = NULL;
-
-	notify_release(&driver);
-	loop_freep(&driver.loop);
-	lease_freep(&driver.lease);
-	journal_freep(&driver.journal);
-	json_decref(driver.plan);
-	free(driver.away_why);
-	assert_int_equal(fs_remove_tree(dir, &err), 0);
 }
 
 static void turn(void)
@@ -407,7 +349,7 @@ static void what_was_sent_is_recorded_later_and_not_sent_again(void **state)
 
 	(void)state;
 	begin("echo sent >>all");
-	place = mem_format("%s/objects/runs/r1/events/%012d.json", dir, 2);
+	place = mem_format("%s/state/runs/r1/events/%012d.json", dir, 2);
 	assert_int_equal(fs_mkdirs(place, &err), 0);
 	driver.flow.state = FLOW_ENDED;
 	turn(); /* which the failure ends */

@@ -1,5 +1,6 @@
 /* Logs that cannot be read or lag behind, and steps that nobody saw, at their limits. The clock is
  * the test's. See jobs/run/attempt/reading.c and numbers.c. */
+#include "attempt_clock.h"
 #include "attempt_fixture.h"
 
 #include <errno.h>
@@ -7,16 +8,6 @@
 #define PLAN                                                                                       \
 	"{'nodes':%d,'steps':{'train':100},'metrics':[{'name':'step','regex':'step ([0-9]+)'},"    \
 	"{'name':'loss','regex':'loss ([0-9.]+)'}]}"
-
-static struct mono now;
-
-struct mono __real_clock_mono_now(void);
-struct mono __wrap_clock_mono_now(void);
-
-struct mono __wrap_clock_mono_now(void)
-{
-	return now.ms > 0 ? now : __real_clock_mono_now();
-}
 
 static struct attempt_watch *begin_nodes(int nodes)
 {
@@ -213,26 +204,6 @@ static void no_log_waits_behind_another_that_floods(void **state)
 }
 
 /* ---- steps ---- */
-
-static void read_all(const char *text)
-{
-	AUTO(err_freep) struct err *err = NULL;
-	bool more = true;
-
-	sb_adds(&said.logs[0], text);
-	while (more)
-		assert_int_equal(reading_turn(driver.watch, false, false, &more, &err), 0);
-}
-
-static size_t count_of(const char *event)
-{
-	size_t count = 0, i;
-	const json_t *row;
-
-	json_array_foreach (recorded, i, row)
-		count += js_is(row, "event", event);
-	return count;
-}
 
 static void a_stretch_is_told_if_it_lies_in_a_time_without_a_driver(void **state)
 {

@@ -1,6 +1,7 @@
 /* The looks at an attempt that goes on: what each tells, how its beginning is told, and when the
  * next look is due. The clock is the test's. See jobs/run/attempt/watch_turn.c. */
-#include "attempt_fixture.h"
+#include "attempt_clock.h"
+#include "watched_fixture.h"
 
 #include <signal.h>
 #include <sys/wait.h>
@@ -9,68 +10,6 @@
 #include "jobs/base/process/loop.h"
 
 #define TRAINS "{'nodes':1,'metrics':[{'name':'step','regex':'step ([0-9]+)'}]}"
-
-static struct mono now; /* ms 0: the true one */
-
-struct mono __real_clock_mono_now(void);
-struct mono __wrap_clock_mono_now(void);
-
-struct mono __wrap_clock_mono_now(void)
-{
-	return now.ms > 0 ? now : __real_clock_mono_now();
-}
-
-static struct engine_status seen;
-
-static int describe(struct engine *of, const char *name, const char *prefix,
-		    struct engine_status *ret, struct err **err)
-{
-	(void)of;
-	assert_string_equal(name, "stk-r1-1");
-	assert_memory_equal(prefix, "runs/r1/", 8);
-	if (said.away)
-		return no_answer(err);
-	*ret = seen;
-	return 0;
-}
-
-static struct attempt_watch *begin_seen(enum phase phase, const char *plan, enum engine_state state)
-{
-	struct attempt_watch *watch;
-
-	now.ms = 0;
-	watch = begin(phase, plan);
-	ops.describe = describe;
-	seen = (struct engine_status){ .state = state };
-	driver.flow.attempt_state = ATTEMPT_RUNNING;
-	return watch;
-}
-
-static void look(void)
-{
-	AUTO(err_freep) struct err *err = NULL;
-
-	if (watch_turn(&driver, &err) < 0)
-		fail_msg("%s", err->message);
-}
-
-static char *told(void)
-{
-	struct sb words = SB_INIT;
-	const json_t *row;
-	size_t i;
-
-	json_array_foreach (recorded, i, row)
-		sb_addf(&words, "%s%s", i ? " " : "", js_str(row, "event"));
-	return words.len ? sb_take(&words) : mem_copy("");
-}
-
-static void assert_told(const char *want)
-{
-	AUTO(auto_free) char *words = told();
-
-	assert_string_equal(words, want);
-}
 
 /* ---- when the next look is due ---- */
 

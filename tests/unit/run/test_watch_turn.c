@@ -68,16 +68,6 @@ static void a_phase_1_whose_log_cannot_be_read_has_not_ended_at_once(void **stat
 	}
 }
 
-static size_t count_of(const char *event)
-{
-	size_t count = 0, i;
-	const json_t *row;
-
-	json_array_foreach (recorded, i, row)
-		count += js_is(row, "event", event);
-	return count;
-}
-
 /* What was passed over is told before the end that lacks it, and once. */
 static void an_end_waits_until_what_it_lacks_is_journalled(void **state)
 {

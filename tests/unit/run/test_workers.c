@@ -1,18 +1,9 @@
 /* Helpers of agents that stay down, and the figures of a check-up, at their limits. The clock is
  * the test's. See jobs/run/attempt/workers.c and health_record.c. */
+#include "attempt_clock.h"
 #include "attempt_fixture.h"
 
 #include "jobs/store/order.h"
-
-static struct mono now;
-
-struct mono __real_clock_mono_now(void);
-struct mono __wrap_clock_mono_now(void);
-
-struct mono __wrap_clock_mono_now(void)
-{
-	return now.ms > 0 ? now : __real_clock_mono_now();
-}
 
 static struct attempt_watch *begin_nodes(void)
 {
