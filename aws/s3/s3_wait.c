@@ -50,8 +50,8 @@ static enum s3_result wait_for(struct aws *aws, struct s3_operation *op, struct 
 		} else if (clock_mono_now().ms - sign_of_life.ms >
 			   (is_small ? S3_SMALL_WAIT_MS : S3_WAIT_MS)) {
 			s3_cancelp(&op);
-			err_set(err, EXIT_UNREACHABLE, "S3 has not come to an end for %s",
-				is_small ? "30 seconds" : "10 minutes");
+			err_set(err, EXIT_UNREACHABLE, "S3 has not come to an end for %lld s",
+				(long long)(is_small ? S3_SMALL_WAIT_MS : S3_WAIT_MS) / 1000);
 			return S3_FAILED;
 		}
 	}

@@ -109,7 +109,7 @@ bool again_try(struct driver *driver)
 	}
 	if (!is_waited_for(driver))
 		return false;
-	/* What was waited for before this attempt was intended has answered. */
+	/* A wait from before this attempt was intended is over: its service has answered. */
 	if (driver->away_since.ms > 0 && strcmp(driver->away_nonce, driver->flow.nonce) != 0)
 		again_works(driver);
 	begin_wait(driver);

@@ -222,7 +222,7 @@ static int apply_effects(struct driver *driver, const struct effects *effects)
 			first = TAKE(driver->failure);
 		err_freep(&driver->failure);
 	}
-	/* What could not be told to a job is of no account once the job is seen to have ended. */
+	/* An order that could not be given to a job is of no account once the job has ended. */
 	if (had_job && !flow_may_have_job(&driver->flow))
 		return 0;
 	driver->failure = TAKE(first);

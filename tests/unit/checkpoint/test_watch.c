@@ -119,7 +119,7 @@ static void an_older_one_vouches_for_what_is_no_shorter(void **state)
 	look(watch, SETTLE + 4);
 	assert_next(watch, "step-00000020");
 	checkpoint_watch_take(watch, "step-00000020");
-	/* Nor does it vouch for a file that it does not have. */
+	/* An older one does not vouch for a file that it lacks. */
 	put_text(*state, "step-00000030/state.bin", "1234567890");
 	put_text(*state, "step-00000030/more.bin", "1");
 	look(watch, SETTLE + 5);

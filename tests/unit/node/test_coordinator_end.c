@@ -70,7 +70,7 @@ static void who_is_silent_for_thirty_beats_is_not_waited_for(void **state)
 	close_all(sides);
 }
 
-/* Its command never began: thirty beats of a far workspace would be five minutes. */
+/* A node whose command never began: thirty beats of a far workspace would be five minutes. */
 static void who_never_said_anything_is_waited_for_twenty_seconds(void **state)
 {
 	struct side sides[NODES];

@@ -24,7 +24,7 @@
 
 #define HOUR_MS INT64_C(3600000)
 
-/* What the engine is asked, and what it says. */
+/* The engine's questions and answers. */
 static struct {
 	/* calls so far */
 	int checks, submits, finds, describes, stops;

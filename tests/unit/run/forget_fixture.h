@@ -134,7 +134,7 @@ static inline int find_kept(const char *run)
 	return kept;
 }
 
-/* What is kept: a complete checkpoint, the files of the agent's node, those that all nodes sent. */
+/* Kept are a complete checkpoint, the files of the agent's node, those that all nodes sent. */
 static inline void make_only_copies(void)
 {
 	AUTO(auto_free) char *saved = fs_join(work, "runs/r/train-1/checkpoints");

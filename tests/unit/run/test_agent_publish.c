@@ -151,7 +151,7 @@ static void an_agent_that_cannot_be_sent_is_an_error(void **state)
 	assert_null(key);
 }
 
-/* What tar lists: modes, sizes and names. */
+/* The listing of tar: modes, sizes and names. */
 static char *listing(const char *key)
 {
 	AUTO(auto_free)

@@ -279,7 +279,8 @@ static void a_driver_is_signalled_and_given_time(void **state)
 	signal(SIGUSR1, SIG_DFL);
 }
 
-/* Its time is that in which the training may save, and the engine's; then the engine is asked. */
+/* A drain lasts as long as the training may save, and the engine's time; then the engine is asked.
+ */
 static void a_driver_that_does_not_obey_is_passed_over(void **state)
 {
 	AUTO(lease_freep) struct lease *lease = NULL;

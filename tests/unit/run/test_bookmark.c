@@ -84,7 +84,7 @@ static void how_long_it_took_is_measured(void **state)
 	end();
 }
 
-/* Whoever only looks at a run leaves nothing behind. */
+/* A look at a run leaves nothing behind. */
 static void who_does_not_drive_keeps_nothing_and_uses_nothing(void **state)
 {
 	struct attempt_watch *watch = begin(PHASE_TRAIN, PLAN);

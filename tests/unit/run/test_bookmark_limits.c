@@ -1,4 +1,4 @@
-/* What is too large to be kept of an attempt's logs beside the journal, or to be used: see
+/* Parts of an attempt's logs that are too large to be kept beside the journal, or to be used: see
  * jobs/run/journal/bookmark.c. */
 #include "bookmark_fixture.h"
 

@@ -1,4 +1,4 @@
-/* What a driver that takes over makes of a bookmark in the logs of an attempt: see
+/* A bookmark in the logs of an attempt, as a driver uses it that takes over: see
  * jobs/run/journal/bookmark.c. */
 #include "bookmark_fixture.h"
 
@@ -201,7 +201,7 @@ static int say_no_size(struct engine *of, const char *name, const char *prefix, 
 	return 0;
 }
 
-/* Nor its size be known; that of one that was read must be. */
+/* The size need not be known either; that of a log that was read must be. */
 static void a_size_that_is_not_known_shows_nothing(void **state)
 {
 	struct attempt_watch *watch = begin(PHASE_TRAIN, PLAN);

@@ -354,7 +354,7 @@ static void manifests_that_were_refreshed_are_counted(void **state)
 	end_gate();
 }
 
-/* What was proved under the planned key may be of either compiler. */
+/* A proof under the planned key may be of either compiler. */
 static void a_manifest_of_another_key_takes_the_place_of_the_planned_one(void **state)
 {
 	AUTO(err_freep) struct err *err = NULL;

@@ -36,7 +36,7 @@ static int tear_down(void **state)
 	return fs_remove_tree(dir, &err);
 }
 
-/* What a run of these ingredients has proved. */
+/* The proof of a run of these ingredients. */
 static void prove(const char *ingredients, const char *image, const char *log)
 {
 	AUTO(store_freep) struct store *store = open_cache(dir);

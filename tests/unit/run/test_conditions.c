@@ -267,7 +267,7 @@ static void without_an_answer_there_is_no_verdict(void **state)
 	assert_non_null(strstr(err->message, "cannot try the conditions of writes on the state"));
 }
 
-/* What is no URL of a bucket is its own; a bucket has no path. */
+/* A place that is no URL of a bucket stays as it is; a bucket loses its path. */
 static void a_bucket_is_what_is_before_its_prefix(void **state)
 {
 	static const char *const rows[][2] = { { "s3://b/p/q", "s3://b" },
@@ -283,7 +283,7 @@ static void a_bucket_is_what_is_before_its_prefix(void **state)
 	}
 }
 
-/* Its own hint stays, else it says which right is missing. */
+/* A hint of its own stays; else the error says which right is missing. */
 static void what_is_denied_names_its_right(void **state)
 {
 	AUTO(err_freep) struct err *err = NULL;

@@ -71,7 +71,7 @@ static void an_engine_that_does_not_answer_is_asked_again(void **state)
 	assert_int_equal(play.submits, 1);
 }
 
-/* Its engine is not asked whether it would take a new job. */
+/* The engine is not asked whether it would take a new job. */
 static void a_job_that_was_submitted_is_watched_on(void **state)
 {
 	struct event ev = { .kind = EV_DRIVER_TOOK_OVER };

@@ -19,7 +19,7 @@
 static char cache[80];
 static char graph_key[SHA256_HEX];
 
-/* What a run of this id proves by this log, in this cache. */
+/* The proof of a run of this id by this log, in this cache. */
 static void prove(const char *folder, const char *run, const char *ingredients, const char *log)
 {
 	AUTO(store_freep) struct store *store = open_cache(folder);
@@ -224,7 +224,7 @@ static void it_is_trained_with_it_all_the_same_if_the_spec_says_so(void **state)
 	assert_string_equal(play.job, "stk-r1-train-1");
 }
 
-/* What looks unfinished may still be written. */
+/* A file that looks unfinished may still be written. */
 static void a_verdict_waits_until_nothing_changes_any_more(void **state)
 {
 	(void)state;

@@ -40,7 +40,7 @@ static void obstruct(const char *name)
 
 /* ---- to save ---- */
 
-/* Its agents have seen that they are to save. */
+/* The agents have seen that they are to save. */
 static void end_once_drained(int number)
 {
 	(void)number;
@@ -109,7 +109,7 @@ static void assert_untold_once(void)
 	assert_int_equal(count, 1);
 }
 
-/* It ends by itself, a little later. */
+/* The job ends by itself, a little later. */
 static void end_soon(int number)
 {
 	play.until_end = number < 5;

@@ -283,7 +283,7 @@ static void a_run_that_cannot_be_journalled_has_not_begun(void **state)
 
 /* ---- a run that exists ---- */
 
-/* It is tried a few times, after ever longer pauses. */
+/* The take-up is tried a few times, after ever longer pauses. */
 static void a_driver_is_patient_with_a_run_that_exists(void **state)
 {
 	(void)state;
@@ -434,7 +434,7 @@ static void a_bucket_that_does_not_answer_is_tried_again_and_trusted_once(void *
 	}
 }
 
-/* It may answer another driver. */
+/* The service may answer another driver. */
 static void who_cannot_ask_a_bucket_leaves_and_says_so(void **state)
 {
 	(void)state;
@@ -447,7 +447,7 @@ static void who_cannot_ask_a_bucket_leaves_and_says_so(void **state)
 	assert_string_equal(newest("driver.left", "reason"), "the server keeps no conditions");
 }
 
-/* Its time is over, whatever its workspace answers. */
+/* The time is over, whatever the workspace answers. */
 static void a_job_is_stopped_by_a_driver_that_cannot_trust_a_bucket(void **state)
 {
 	(void)state;

@@ -113,7 +113,7 @@ static void a_look_that_breaks_off_tells_nothing(void **unused)
 	assert_int_equal(events(), 2);
 }
 
-/* What was not counted is not removed: the list of what is kept would be gone. */
+/* Data that was not counted is not removed: the list of what is kept would be gone. */
 static void without_its_list_nothing_is_removed(void **unused)
 {
 	(void)unused;

@@ -220,7 +220,7 @@ static void a_run_that_is_driven_is_left_alone(void **unused)
 	assert_int_equal(lease_keep(lease, &err), 0);
 }
 
-/* Its end is not known, nor its plan, perhaps. */
+/* The end of the run is not known, nor its plan, perhaps. */
 static void a_damaged_run_can_be_forgotten(void **unused)
 {
 	(void)unused;
@@ -320,7 +320,7 @@ static void a_list_has_room_for_much(void **unused)
 
 /* ---- a journal of objects elsewhere ---- */
 
-/* Its objects are not in the folder of this machine that goes with it. */
+/* The objects of the run are not in the folder of this machine that goes with it. */
 static void make_remote(void)
 {
 	free(journal->dir);

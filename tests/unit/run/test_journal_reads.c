@@ -237,7 +237,7 @@ static void a_service_that_does_not_answer_shows_no_end(void **state)
 	assert_in_range(after, 5, 20);
 }
 
-/* Nor is one read from behind it, where it was asked for. */
+/* No event is read behind one that is missing. */
 static void the_event_before_the_first_must_be_there(void **state)
 {
 	(void)state;
@@ -275,7 +275,7 @@ static void nothing_is_appended_behind_a_gap(void **state)
 	}
 }
 
-/* What is set aside lies beside the journal, under the name by which others open it. */
+/* The part that is set aside lies beside the journal, under the name by which others open it. */
 static void behind_event_1_it_goes_on_too(void **state)
 {
 	struct journal *const both[] = { journal, objects };
@@ -340,7 +340,7 @@ static int append_beside(void *arg, const struct event *ev, json_t *row, struct 
 	return 0;
 }
 
-/* Whoever reads one run may write to another. */
+/* A reader of one run may write to another. */
 static void a_reader_may_write_to_another_run(void **state)
 {
 	struct err *err = NULL;

@@ -101,7 +101,7 @@ static void what_has_its_mark_is_opened(void **state)
 	assert_int_equal(peer->request_count, 1);
 }
 
-/* Whoever can continue without it is told why it must. */
+/* A caller that can continue without it is told why it must. */
 static void where_it_is_denied_some_can_continue_without(void **state)
 {
 	AUTO(peer_freep) struct peer *peer = PEER(DENIED);

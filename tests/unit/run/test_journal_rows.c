@@ -91,7 +91,7 @@ static int read_run(const char *run, struct err **err)
 	return journal_read(journal, run, 1, count_event, &events, err) < 0 ? -1 : events;
 }
 
-/* It may be of before the salvage. */
+/* The event may be of before the salvage. */
 static void behind_a_salvage_the_mark_of_the_end_does_not_count(void **state)
 {
 	AUTO(err_freep) struct err *err = NULL;

@@ -18,7 +18,7 @@ static void copy_and_mark(const char *from, const struct ckpt_root *root)
 	}
 }
 
-/* It counts while its mark holds, and for its own attempt of its own run. */
+/* A copy counts while its mark holds, and for its own attempt of its own run. */
 static void a_copy_beneath_checkpoint_url_counts(void **state)
 {
 	static const bool in_stores[] = { false, true };

@@ -243,7 +243,7 @@ static void it_is_renewed_when_that_is_due(void **state)
 	faulty_free(&store->base);
 }
 
-/* Its holder stops a sixth before anybody else may begin. */
+/* The holder stops a sixth before anybody else may begin. */
 static void its_time_is_over_before_that_of_the_rules(void **state)
 {
 	AUTO(lease_freep) struct lease *lease = take(&rules);

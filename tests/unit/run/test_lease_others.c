@@ -1,5 +1,5 @@
-/* What others do to a lease on an object store: they replace its holder, come first, write garbage
- * or do not answer. See jobs/run/journal/lease.h. */
+/* A lease on an object store and what others do to it: they replace its holder, come first, write
+ * garbage or do not answer. See jobs/run/journal/lease.h. */
 #include "lease_clock_fixture.h"
 
 /* ---- others ---- */
@@ -28,7 +28,7 @@ static void who_was_replaced_has_it_no_more(void **state)
 	faulty_free(&store->base);
 }
 
-/* What comes between a look and the write that follows it. */
+/* A write of others between a look and the write that follows it. */
 static const struct store_backend *real;
 static bool takes_away;
 
@@ -208,7 +208,7 @@ static void what_is_no_object_is_in_the_way_of_one(void **state)
 	assert_true(lease_is_held(over));
 }
 
-/* It is everybody's. */
+/* Process 1 is everybody's. */
 static void the_first_process_is_sent_no_signal(void **state)
 {
 	AUTO(lease_freep) struct lease *looked = NULL;

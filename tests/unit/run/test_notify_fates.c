@@ -1,4 +1,4 @@
-/* What becomes of a notification: sent, tried again ever later, given up, and what is said of why.
+/* The fates of a notification: sent, tried again ever later, given up, and what is said of why.
  * See jobs/run/notify.h. */
 #include "notify_fixture.h"
 
@@ -453,7 +453,7 @@ static void one_that_takes_long_keeps_no_other_waiting(void **state)
 	end();
 }
 
-/* Its process goes on, and nobody hears of it. */
+/* The process goes on, and nobody hears of it. */
 static void who_leaves_forgets_what_is_under_way(void **state)
 {
 	AUTO(err_freep) struct err *err = NULL;

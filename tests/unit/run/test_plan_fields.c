@@ -121,7 +121,7 @@ static void a_plan_has_what_the_spec_says(void **state)
 	assert_int_equal(strlen(plan->digest), 64);
 }
 
-/* What the spec does not say has a value all the same, or is not there. */
+/* A field that the spec leaves out has a value all the same, or is not there. */
 static void a_plan_has_what_the_spec_leaves_open(void **state)
 {
 	static const char *const rows[][2] = {

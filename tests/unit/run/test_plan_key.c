@@ -61,7 +61,7 @@ static void specs_beside_the_spec_are_not_in_the_key(void **state)
 	assert_in_key("model.yaml spec.txt sub/other.yaml train.py yaml ");
 }
 
-/* They change with each run. */
+/* Files that stoker writes change with each run. */
 static void what_stoker_writes_is_no_source(void **state)
 {
 	static const char *const own[] = { "job/ws/x", "job/cache/x", "job/saved/x" };

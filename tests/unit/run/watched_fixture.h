@@ -6,7 +6,7 @@
 
 #include "attempt_fixture.h"
 
-/* What the engine says of the job at each look. */
+/* The engine's word of the job at each look. */
 static struct engine_status seen;
 
 static inline int describe_seen(struct engine *of, const char *name, const char *prefix,
