@@ -225,15 +225,25 @@ static inline void assert_event(const char *event, const json_t *members)
 		fail_msg("%s", shown);
 }
 
-/* Node 0 prints this, and the driver reads it. */
-static inline void read_all(const char *text)
+static inline void say(int node, const char *text)
+{
+	sb_adds(&said.logs[node], text);
+}
+
+static inline void read_all(struct attempt_watch *watch)
 {
 	AUTO(err_freep) struct err *err = NULL;
 	bool more = true;
 
-	sb_adds(&said.logs[0], text);
 	while (more)
-		assert_int_equal(reading_turn(driver.watch, false, false, &more, &err), 0);
+		assert_int_equal(reading_turn(watch, false, false, &more, &err), 0);
+}
+
+/* Node 0 prints this, and the driver reads it. */
+static inline void say_and_read(const char *text)
+{
+	say(0, text);
+	read_all(driver.watch);
 }
 
 static inline void assert_recorded(size_t count)

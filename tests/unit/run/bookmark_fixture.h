@@ -115,11 +115,6 @@ static inline struct attempt_watch *another_driver(void)
 	return driver.watch;
 }
 
-static inline void say(int node, const char *text)
-{
-	sb_adds(&said.logs[node], text);
-}
-
 /* Lines of 1 KiB. */
 static inline void say_much(int node, size_t bytes)
 {
@@ -129,15 +124,6 @@ static inline void say_much(int node, size_t bytes)
 	line[sizeof line - 1] = '\n';
 	for (size_t len = 0; len < bytes; len += sizeof line)
 		sb_add(&said.logs[node], line, sizeof line);
-}
-
-static inline void read_all(struct attempt_watch *watch)
-{
-	AUTO(err_freep) struct err *err = NULL;
-	bool more = true;
-
-	while (more)
-		assert_int_equal(reading_turn(watch, false, false, &more, &err), 0);
 }
 
 /* The first of two nodes shows steps, a graph, a failure and half a line. */

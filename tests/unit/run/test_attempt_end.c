@@ -50,11 +50,6 @@ static struct attempt_watch *begin_end(enum phase phase, const char *plan, int e
 	return watch;
 }
 
-static void say(int node, const char *text)
-{
-	sb_adds(&said.logs[node], text);
-}
-
 /* The attempt ends, and this is all that attempt.ended tells of it, with ~ where that has '. */
 static void ends_as(const char *members)
 {

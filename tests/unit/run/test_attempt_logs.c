@@ -21,20 +21,6 @@
 
 #define HOUR_MS ((int64_t)3600 * 1000)
 
-static void say(int node, const char *text)
-{
-	sb_adds(&said.logs[node], text);
-}
-
-static void read_all(struct attempt_watch *watch)
-{
-	AUTO(err_freep) struct err *err = NULL;
-	bool more = true;
-
-	while (more)
-		assert_int_equal(reading_turn(watch, false, false, &more, &err), 0);
-}
-
 /* ---- how far they are read ---- */
 
 #define MIB ((size_t)1 << 20)

@@ -62,10 +62,10 @@ static void graphs_of_phase_1_are_told_every_two_seconds(void **state)
 	begin_at(PHASE_PRECOMPILE);
 	record(false);
 	assert_recorded(0);
-	read_all(MISS("jit_f", KEY_F));
+	say_and_read(MISS("jit_f", KEY_F));
 	record(false);
 	tells("compile.progress", "'graphs':1,'hits':0,'compiled':1,'seconds':0.0");
-	read_all(FINISHED("f", "2.5") WRITING("jit_f", KEY_F));
+	say_and_read(FINISHED("f", "2.5") WRITING("jit_f", KEY_F));
 	now.ms += 1999;
 	record(false);
 	assert_recorded(1);
@@ -76,11 +76,11 @@ static void graphs_of_phase_1_are_told_every_two_seconds(void **state)
 	now.ms += 5000;
 	record(false);
 	assert_recorded(2); /* nothing is new */
-	read_all(HIT("jit_g", KEY_G));
+	say_and_read(HIT("jit_g", KEY_G));
 	record(false);
 	tells("compile.progress", "'graphs':2,'hits':1,'compiled':1,'seconds':2.5");
 	/* at the end at once */
-	read_all(HIT("jit_h", KEY_H));
+	say_and_read(HIT("jit_h", KEY_H));
 	record(true);
 	assert_recorded(4);
 	record(true);
@@ -114,26 +114,26 @@ static void graphs_of_a_training_are_told_with_what_they_cost(void **state)
 	(void)state;
 	begin_at(PHASE_TRAIN);
 	driver.progress_at.ms = now.ms; /* no numbers */
-	read_all(MISS("jit_f", KEY_F) FINISHED("f", "100"));
+	say_and_read(MISS("jit_f", KEY_F) FINISHED("f", "100"));
 	record(false);
 	tells("jit.compiled", "'graphs':1,'hits':0,'seconds':100.0,'cost':1.0,'names':['" KEY_F
 			      "'],'late':[{'graph':'" KEY_F "','seconds':100.0}]");
 	now.ms += 2000;
-	read_all("step 3\n" MISS("jit_g", KEY_G) "step 4\n");
+	say_and_read("step 3\n" MISS("jit_g", KEY_G) "step 4\n");
 	record(false);
 	tells("jit.compiled", "'graphs':2,'hits':0,'seconds':100.0,'cost':1.0,'names':['" KEY_F
 			      "','" KEY_G "'],'late':[{'graph':'" KEY_F
 			      "','seconds':100.0},{'graph':'" KEY_G "','after_step':3}]");
 	/* a hit is no news */
 	now.ms += 2000;
-	read_all(HIT("jit_h", KEY_H));
+	say_and_read(HIT("jit_h", KEY_H));
 	record(false);
 	assert_int_equal(count_of("jit.compiled"), 2);
 	end();
 	/* without a price */
 	begin_at(PHASE_TRAIN);
 	json_object_del(driver.plan, "limits");
-	read_all(MISS("jit_f", KEY_F) FINISHED("f", "100"));
+	say_and_read(MISS("jit_f", KEY_F) FINISHED("f", "100"));
 	record(false);
 	tells("jit.compiled", "'graphs':1,'hits':0,'seconds':100.0,'names':['" KEY_F
 			      "'],'late':[{'graph':'" KEY_F "','seconds':100.0}]");
@@ -148,9 +148,9 @@ static void hits_count_at_the_end_where_no_phase_1_ran(void **state)
 	for (int compiles = 0; compiles < 2; compiles++) {
 		begin_at(PHASE_TRAIN);
 		driver.flow.policy.compiles = compiles;
-		read_all(MISS("jit_f", KEY_F));
+		say_and_read(MISS("jit_f", KEY_F));
 		record(false);
-		read_all(HIT("jit_g", KEY_G));
+		say_and_read(HIT("jit_g", KEY_G));
 		record(true);
 		assert_int_equal(count_of("jit.compiled"), compiles ? 1 : 2);
 		if (!compiles)
@@ -172,7 +172,7 @@ static void no_more_than_twenty_names_are_told(void **state)
 					"'jit_f-%064d'\n",
 					i);
 
-		read_all(line);
+		say_and_read(line);
 	}
 	record(false);
 	assert_int_equal(newest_int("jit.compiled", "graphs"), 25);
@@ -194,7 +194,7 @@ static void shapes_that_change_with_each_step_have_a_hint(void **state)
 				"'jit_f-%064d'\nstep %d\n",
 				2 * i + 1, i, 2 * i + 2);
 
-			read_all(line);
+			say_and_read(line);
 		}
 		record(true);
 		assert_int_equal(newest_value("jit.compiled", "hint") != NULL, places == 4);
@@ -202,14 +202,14 @@ static void shapes_that_change_with_each_step_have_a_hint(void **state)
 	}
 	/* several after one step are one place */
 	begin_at(PHASE_TRAIN);
-	read_all("step 1\n");
+	say_and_read("step 1\n");
 	for (int i = 0; i < 5; i++) {
 		AUTO(auto_free)
 		char *line = mem_format("PERSISTENT COMPILATION CACHE MISS for 'jit_f' with key "
 					"'jit_f-%064d'\n",
 					i);
 
-		read_all(line);
+		say_and_read(line);
 	}
 	record(true);
 	assert_null(newest_value("jit.compiled", "hint"));
@@ -224,13 +224,13 @@ static void numbers_are_told_every_ten_seconds(void **state)
 	(void)state;
 	begin_at(PHASE_TRAIN);
 	driver.kind = compile_kind_find("none");
-	read_all("step 1 loss 2\n");
+	say_and_read("step 1 loss 2\n");
 	driver.watch->stepped_at.ms = 7;
 	record(false);
 	tells("train.progress", "'step':1,'since':7,'of':100,'metrics':{'step':1,'loss':2}");
 	driver.progress_at.ms = now.ms;
 	now.ms += 9999;
-	read_all("step 2 loss 1.5\n");
+	say_and_read("step 2 loss 1.5\n");
 	record(false);
 	assert_recorded(1);
 	now.ms++;
@@ -238,7 +238,7 @@ static void numbers_are_told_every_ten_seconds(void **state)
 	assert_recorded(2);
 	assert_int_equal(newest_int("train.progress", "step"), 2);
 	/* at the end at once */
-	read_all("step 3 loss 1\n");
+	say_and_read("step 3 loss 1\n");
 	record(true);
 	assert_recorded(3);
 	assert_int_equal(newest_int("train.progress", "step"), 3);
@@ -250,7 +250,7 @@ static void lines_that_an_earlier_driver_has_told_are_no_news(void **state)
 {
 	(void)state;
 	begin_at(PHASE_TRAIN);
-	read_all("step 1 loss 2\n" MISS("jit_f", KEY_F));
+	say_and_read("step 1 loss 2\n" MISS("jit_f", KEY_F));
 	driver.watch->news = false;
 	record(false);
 	assert_recorded(0);
@@ -268,7 +268,7 @@ static void the_pace_gives_the_rest_of_the_time(void **state)
 	begin_at(PHASE_TRAIN);
 	driver.kind = compile_kind_find("none");
 	said.beside = mem_copy("{'v':1,'rate':2,'throughput':{'mean':4}}");
-	read_all("step 10 loss 1\n");
+	say_and_read("step 10 loss 1\n");
 	driver.watch->stepped_at.ms = 7;
 	record(false);
 	tells("train.progress", "'step':10,'since':7,'of':100,'rate':2.0,'eta':45.0,'metrics':{"
@@ -276,13 +276,13 @@ static void the_pace_gives_the_rest_of_the_time(void **state)
 	assert_int_equal(besides, 1);
 	/* at the last step, and behind it */
 	driver.progress_at.ms = now.ms - 10000;
-	read_all("step 100 loss 1\n");
+	say_and_read("step 100 loss 1\n");
 	driver.watch->stepped_at.ms = 8;
 	record(false);
 	tells("train.progress", "'step':100,'since':8,'of':100,'rate':2.0,'eta':0.0,'metrics':{"
 				"'step':100,'loss':1},'throughput':{'mean':4}");
 	driver.progress_at.ms = now.ms - 10000;
-	read_all("step 101 loss 1\n");
+	say_and_read("step 101 loss 1\n");
 	record(false);
 	assert_null(newest_value("train.progress", "eta"));
 	/* the agent is not asked for each of them */
@@ -294,7 +294,7 @@ static void the_pace_gives_the_rest_of_the_time(void **state)
 static void ask_for_pace(int64_t after_ms)
 {
 	now.ms += after_ms;
-	read_all("step 1\n");
+	say_and_read("step 1\n");
 	driver.watch->numbers_changed = true;
 	driver.progress_at.ms = 0;
 	driver.watch->recorded_step = -1;
@@ -347,17 +347,17 @@ static void numbers_are_shown_every_half_second(void **state)
 	shows = 0;
 	record(false);
 	assert_int_equal(shows, 0);
-	read_all("step 1\n");
+	say_and_read("step 1\n");
 	record(false);
 	assert_int_equal(shows, 1);
-	read_all("step 2\n");
+	say_and_read("step 2\n");
 	now.ms += 499;
 	record(false);
 	assert_int_equal(shows, 1);
 	now.ms++;
 	record(false);
 	assert_int_equal(shows, 2);
-	read_all("step 3\n");
+	say_and_read("step 3\n");
 	driver.watch->news = false;
 	now.ms += 500;
 	record(false);
@@ -394,7 +394,7 @@ static struct node_log *behind_by(enum phase phase, int64_t bytes)
 
 	ops.log_size = count_size;
 	sizes_asked = 0;
-	read_all("x\n");
+	say_and_read("x\n");
 	log->behind = true;
 	said.sizes[0] = (uint64_t)(2 + bytes);
 	return log;
@@ -468,7 +468,7 @@ static void the_last_line_counts_without_its_newline(void **state)
 {
 	(void)state;
 	begin_at(PHASE_TRAIN);
-	read_all("step 1\nstep 2");
+	say_and_read("step 1\nstep 2");
 	assert_int_equal(driver.watch->last_step, 1);
 	assert_false(driver.watch->whole);
 	reading_end(driver.watch);
@@ -484,13 +484,13 @@ static void what_an_agent_says_is_no_line_of_the_command(void **state)
 	struct attempt_watch *watch = begin_at(PHASE_TRAIN);
 
 	(void)state;
-	read_all("\n::stoker:n:: step 9\nstep 3\n");
+	say_and_read("\n::stoker:n:: step 9\nstep 3\n");
 	assert_int_equal(watch->last_step, 3);
 	assert_int_equal(watch->logs[0].lines, 1);
 	end();
 	/* and in phase 1 nothing is computed */
 	watch = begin_at(PHASE_PRECOMPILE);
-	read_all("step 3\n");
+	say_and_read("step 3\n");
 	assert_int_equal(watch->last_step, -1);
 	assert_false(watch->numbers_changed);
 	assert_int_equal(watch->logs[0].lines, 1);
@@ -506,16 +506,16 @@ static void a_long_line_is_kept_in_part_and_sixty_of_them(void **state)
 	(void)state;
 	memset(line, 'x', 5000);
 	line[5000] = '\n';
-	read_all(line);
+	say_and_read(line);
 	assert_int_equal(watch->logs[0].last_len[0], 4096);
 	line[4095] = '\n';
 	line[4096] = '\0';
-	read_all(line);
+	say_and_read(line);
 	assert_int_equal(watch->logs[0].last_len[1], 4095);
 	for (int i = 0; i < 58; i++)
-		read_all("y\n");
+		say_and_read("y\n");
 	assert_int_equal(watch->logs[0].last_len[0], 4096);
-	read_all("zz\n");
+	say_and_read("zz\n");
 	assert_int_equal(watch->logs[0].last_len[0], 2);
 	assert_int_equal(watch->logs[0].last_len[1], 4095);
 	assert_int_equal(watch->logs[0].lines, 61);

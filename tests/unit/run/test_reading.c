@@ -227,7 +227,7 @@ static void a_stretch_is_told_if_it_lies_in_a_time_without_a_driver(void **state
 		ledger->holes[1].from.ms = rows[i].from;
 		ledger->holes[1].to.ms = rows[i].to;
 		said.beside = mem_copy("{'v':1,'rate':2,'stretches':[[100,200,1,5]]}");
-		read_all("step 10 loss 1\n");
+		say_and_read("step 10 loss 1\n");
 		assert_int_equal(numbers_record(watch, false, &err), 0);
 		assert_int_equal(count_of("train.stretch"), rows[i].told);
 		end_nodes();
@@ -240,7 +240,7 @@ static void a_row_of_an_earlier_step_is_not_told(void **state)
 	AUTO(err_freep) struct err *err = NULL;
 
 	(void)state;
-	read_all("step 5 loss 1\n");
+	say_and_read("step 5 loss 1\n");
 	watch->recorded_step = 6;
 	assert_int_equal(numbers_record(watch, true, &err), 0);
 	assert_recorded(0);
@@ -258,7 +258,7 @@ static void a_step_behind_its_row_is_told_the_next_time(void **state)
 	AUTO(err_freep) struct err *err = NULL;
 
 	(void)state;
-	read_all("step 5 loss 1\nstep 6\n");
+	say_and_read("step 5 loss 1\nstep 6\n");
 	assert_int_equal(numbers_record(watch, false, &err), 0);
 	assert_int_equal(newest_int("train.progress", "step"), 5);
 	assert_true(watch->numbers_changed);
@@ -278,20 +278,20 @@ static void the_pace_of_the_report_counts_at_the_end_alone(void **state)
 	(void)state;
 	report(0, "'pace':{'v':1,'rate':5}");
 	said.beside = mem_copy("{'v':1,'rate':2}");
-	read_all("step 1 loss 1\n");
+	say_and_read("step 1 loss 1\n");
 	assert_int_equal(numbers_record(watch, false, &err), 0);
 	assert_true(json_real_value(newest_value("train.progress", "rate")) == 2);
-	read_all("step 2 loss 1\n");
+	say_and_read("step 2 loss 1\n");
 	assert_int_equal(numbers_record(watch, true, &err), 0);
 	assert_true(json_real_value(newest_value("train.progress", "rate")) == 5);
 	/* without one it is that beside it */
 	report(0, "'host':'a'");
-	read_all("step 3 loss 1\n");
+	say_and_read("step 3 loss 1\n");
 	assert_int_equal(numbers_record(watch, true, &err), 0);
 	assert_true(json_real_value(newest_value("train.progress", "rate")) == 2);
 	/* and where the agent says nothing any more, the newest that it said */
 	free(TAKE(said.beside));
-	read_all("step 4 loss 1\n");
+	say_and_read("step 4 loss 1\n");
 	assert_int_equal(numbers_record(watch, true, &err), 0);
 	assert_true(json_real_value(newest_value("train.progress", "rate")) == 2);
 	end_nodes();
@@ -313,20 +313,20 @@ static void a_step_is_dated_by_its_line_if_that_has_a_time(void **state)
 	(void)state;
 	ops.log_time = say_time;
 	line_ms = 0;
-	read_all("step 1\n");
+	say_and_read("step 1\n");
 	assert_true(watch->stepped_at.ms > 1000);
 	assert_false(watch->own_exact);
 	line_ms = 1;
-	read_all("step 2\n");
+	say_and_read("step 2\n");
 	assert_int_equal(watch->stepped_at.ms, 1);
 	assert_true(watch->own_exact);
 	line_ms = 0;
-	read_all("step 3\n");
+	say_and_read("step 3\n");
 	assert_true(watch->stepped_at.ms > 1000);
 	assert_true(watch->own_exact);
 	/* one that is not larger is no new step */
 	line_ms = 5;
-	read_all("step 3\nstep 2\n");
+	say_and_read("step 3\nstep 2\n");
 	assert_true(watch->stepped_at.ms > 1000);
 	assert_int_equal(watch->last_step, 3);
 	assert_int_equal(watch->first_step, 1);
