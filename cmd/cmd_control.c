@@ -361,6 +361,12 @@ static int stop_past(const struct args *args, struct journal *journal, const cha
 	return EXIT_DONE;
 }
 
+/* True if the command line names no run that there is: then there is nothing to stop. */
+static bool names_no_run(const struct err *why)
+{
+	return why->code == EXIT_USAGE || why->code == EXIT_NOT_FOUND;
+}
+
 int cmd_stop(const struct args *args, struct err **err)
 {
 	AUTO(journal_freep) struct journal *journal = NULL;
@@ -373,7 +379,7 @@ int cmd_stop(const struct args *args, struct err **err)
 		AUTO(err_freep) struct err *unread = NULL;
 
 		journal_freep(&journal);
-		if (why->code == EXIT_USAGE ||
+		if (names_no_run(why) ||
 		    cmd_run_open(args, JOURNAL_READ, &journal, run, &unread) < 0) {
 			*err = TAKE(why);
 			return -1;
@@ -381,7 +387,7 @@ int cmd_stop(const struct args *args, struct err **err)
 		return stop_past(args, journal, run, &why, err);
 	}
 	if (request_stop(journal, run, args->value[OPT_REASON], &result, &why) < 0) {
-		if (why->code == EXIT_USAGE) {
+		if (names_no_run(why)) {
 			*err = TAKE(why);
 			return -1;
 		}
@@ -393,7 +399,7 @@ int cmd_stop(const struct args *args, struct err **err)
 		code = see_it_stopped(args, journal, run, &why);
 	/* The request is recorded, but no driver can be had: because of an invalid lease, for
 	 * instance. */
-	if (code == -1 && why->code != EXIT_USAGE)
+	if (code == -1 && !names_no_run(why))
 		return stop_past(args, journal, run, &why, err);
 	if (why)
 		*err = TAKE(why);

@@ -161,7 +161,7 @@ static int add_run(struct list_table *table, struct journal *journal, const char
 
 	if (cmd_run_view(journal, run, false, &status, &why) < 0 ||
 	    cmd_run_check_begun(journal, run, status, &why) < 0) {
-		if (why->code == EXIT_USAGE || add_damaged(table, run, why, worst) == 0)
+		if (why->code == EXIT_NOT_FOUND || add_damaged(table, run, why, worst) == 0)
 			return 0;
 		*err = TAKE(why);
 		return -1;

@@ -4,7 +4,10 @@
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
+#include "cmd/args/synonyms.h"
 #include "jobs/base/sb.h"
 #include "jobs/base/text/text.h"
 
@@ -146,8 +149,12 @@ static int unknown_option(const struct args *args, const char *word, size_t len,
 	enum opt_id suggestion =
 		word[1] == '-' && len > 2 ? nearest_option(word + 2, len - 2, allowed) : OPT_COUNT;
 
+	const char *cure = synonym_option(args->cmd, word, len);
+
 	err_set(err, EXIT_USAGE, "unknown option '%.*s'%s%s", (int)len, word,
 		args->cmd ? " of " : "", args->cmd ? args->cmd->name : "");
+	if (cure)
+		return err_hint(err, "%s", cure);
 	if (suggestion != OPT_COUNT)
 		return err_hint(err, "did you mean --%s?", args_opt_rows[suggestion].name);
 	return err_hint(err, "'stoker help%s%s' shows the options", args->cmd ? " " : "",
@@ -187,11 +194,19 @@ static int parse_option(struct args *args, const char *word, const char *next, i
 	return set_value(args, id, next, err);
 }
 
-static int unknown_command(const struct cmd *table, const char *word, const char *second,
+static int unknown_command(const struct cmd *table, char *const *words, int count, int least,
 			   struct err **err)
 {
+	const char *word = words[0], *second = words[1];
+	AUTO(auto_free) char *meant = synonym_line(table, words, count, least);
 	const struct cmd *best = NULL;
 	size_t best_distance = 3;
+
+	if (meant) {
+		err_set(err, EXIT_USAGE, "unknown command '%s%s%s'", word, least > 1 ? " " : "",
+			least > 1 ? second : "");
+		return err_hint(err, "did you mean '%s'?", meant);
+	}
 
 	for (const struct cmd *cmd = table; cmd->name; cmd++) {
 		AUTO(auto_free)
@@ -237,6 +252,15 @@ static int find_command(const struct cmd *table, char **words, int count, const 
 	return *ret ? 1 : 0;
 }
 
+/* True for words that are one command elsewhere, as `run list` is, though the first is a command
+ * here and the second would be a file. */
+static bool is_foreign(const struct cmd *table, char *const *words, int count)
+{
+	AUTO(auto_free) char *meant = synonym_line(table, words, count, 2);
+
+	return meant && access(words[1], F_OK) != 0;
+}
+
 /* True if help on a whole family is wanted: `cache --help`. */
 static bool asks_for_help(const struct args *args, char **words)
 {
@@ -280,7 +304,8 @@ int args_parse(const struct cmd *table, int argc, char **argv, struct args *ret,
 		if (!options_end && strcmp(word, "--") == 0) {
 			options_end = true;
 		} else if (!options_end && word[0] == '-' && word[1] != '\0') {
-			if (!args.cmd && strcmp(word, "--version") == 0)
+			if (!args.cmd &&
+			    (strcmp(word, "--version") == 0 || strcmp(word, "-V") == 0))
 				args.cmd = cmd_find(table, "version");
 			else if (parse_option(&args, word, argv[i + 1], &used, err) < 0)
 				return -1;
@@ -298,7 +323,9 @@ int args_parse(const struct cmd *table, int argc, char **argv, struct args *ret,
 				used = 1;
 			}
 			if (used == 0)
-				return unknown_command(table, word, argv[i + 1], err);
+				return unknown_command(table, argv + i, argc - i, 1, err);
+			if (used == 1 && is_foreign(table, argv + i, argc - i))
+				return unknown_command(table, argv + i, argc - i, 2, err);
 		} else {
 			args.operands[args.operand_count++] = word;
 		}
@@ -311,6 +338,8 @@ int args_parse(const struct cmd *table, int argc, char **argv, struct args *ret,
 
 			return unknown_option(&args, word, strlen(word), err);
 		}
+	if (args.operand_count == 0 && args.cmd->fallback)
+		args.operands[args.operand_count++] = args.cmd->fallback;
 	if (check_operands(&args, err) < 0)
 		return -1;
 	*ret = args;
@@ -341,4 +370,36 @@ int args_number(const struct args *args, enum opt_id id, int64_t fallback, int64
 		return err_hint(err, "write, for instance, --%s 1", args_opt_rows[id].name);
 	}
 	return 0;
+}
+
+int args_moment(const struct args *args, enum opt_id id, struct utc now, struct utc *ret,
+		struct err **err)
+{
+	static const char *const forms[] = { "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M:%S",
+					     "%Y-%m-%dT%H:%M", "%Y-%m-%d %H:%M", "%Y-%m-%d" };
+	const char *text = args->value[id], *end;
+	int64_t age;
+
+	*ret = (struct utc){ 0 };
+	if (!args->given[id])
+		return 0;
+	if (text_duration(text, &age)) {
+		ret->ms = now.ms > age ? now.ms - age : 1;
+		return 0;
+	}
+	if (clock_utc_parse(text, ret))
+		return 0;
+	for (size_t i = 0; i < STK_LENGTH(forms); i++) {
+		struct tm parts = { .tm_isdst = -1 };
+
+		end = strptime(text, forms[i], &parts);
+		if (!end || (end[0] != '\0' && strcmp(end, "Z") != 0))
+			continue;
+		ret->ms = (int64_t)(end[0] == 'Z' ? timegm(&parts) : mktime(&parts)) * 1000;
+		return 0;
+	}
+	err_set(err, EXIT_USAGE, "--%s needs an age or a moment, not '%s'", args_opt_rows[id].name,
+		text);
+	return err_hint(err, "write, for instance, --%s 10m, or --%s 2026-11-29T12:30",
+			args_opt_rows[id].name, args_opt_rows[id].name);
 }

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "jobs/base/clock.h"
 #include "jobs/base/err.h"
 #include "jobs/base/exitcode.h"
 
@@ -45,7 +46,7 @@ struct args {
 	bool given[OPT_COUNT];
 	const char *value[OPT_COUNT]; /* the last one */
 	char **sets;                  /* --set and --engine, in order; NULL-terminated */
-	char **operands;              /* a part of argv, after the command's name */
+	const char **operands; /* after the command's name: of argv, or the command's `fallback` */
 	int operand_count;
 };
 
@@ -64,6 +65,7 @@ struct cmd {
 	int (*run)(const struct args *args, struct err **err);
 	/* Exit codes beyond EXITS_OF_EVERY_COMMAND; a 0 ends the list. */
 	enum exit_code exits[10];
+	const char *fallback;           /* the operand if none is given; NULL: none */
 	struct cmd_example examples[4]; /* ended by one without a line */
 };
 
@@ -87,6 +89,10 @@ int args_parse(const struct cmd *table, int argc, char **argv, struct args *ret,
 void args_release(struct args *args); /* for AUTO() */
 /* Returns the option of this long name, without its dashes; OPT_COUNT if there is none. */
 enum opt_id args_option_find(const char *name, size_t len);
+/* Reads a moment: an age before `now`, or a date with or without a time, in local time unless it
+ * ends in Z. ms 0 if the option is not given; EXIT_USAGE names the option. */
+int args_moment(const struct args *args, enum opt_id id, struct utc now, struct utc *ret,
+		struct err **err);
 /* Reads a whole number from 0; EXIT_USAGE names the option. */
 int args_number(const struct args *args, enum opt_id id, int64_t fallback, int64_t *ret,
 		struct err **err);

@@ -1,6 +1,8 @@
 /* Specs and plans from a command line: see spec_args.h. */
 #include "cmd/args/spec_args.h"
 
+#include <string.h>
+
 #include "aws/credentials/settings.h"
 #include "cmd/screen/out.h"
 #include "cmd/screen/quote.h"
@@ -17,7 +19,7 @@ static void print_quote(const struct problem *problem, struct sb *text)
 	AUTO(sb_release) struct sb quote = SB_INIT;
 	size_t columns, rows;
 
-	if (problem->line <= 0 ||
+	if (problem->line <= 0 || strcmp(problem->file, "-") == 0 || /* it cannot be read twice */
 	    (text->len == 0 && fs_read(problem->file, QUOTE_MAX, text, &unreadable) < 0))
 		return;
 	if (!quote_is_harmless(text->text, text->len, problem->line, problem->field))

@@ -250,7 +250,7 @@ static void offer_options(const struct line *line)
 	}
 }
 
-void complete_line(const struct cmd *table, char *const *words, int count, complete_fn *fn,
+void complete_line(const struct cmd *table, const char *const *words, int count, complete_fn *fn,
 		   void *arg)
 {
 	struct line line = {

@@ -20,7 +20,7 @@ typedef void complete_fn(void *arg, const char *candidate, const char *help);
 
 /* `words` are those after the program's name; the last one is being typed and may be empty; `table`
  * holds the commands. Reads the journal if a run is needed; changes nothing. */
-void complete_line(const struct cmd *table, char *const *words, int count, complete_fn *fn,
+void complete_line(const struct cmd *table, const char *const *words, int count, complete_fn *fn,
 		   void *arg);
 
 #endif

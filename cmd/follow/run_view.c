@@ -79,7 +79,7 @@ int cmd_run_check_begun(struct journal *journal, const char *run, const json_t *
 	json_array_foreach (runs, i, one)
 		listed |= strcmp(json_string_value(one), run) == 0;
 	if (!listed)
-		return err_set(err, EXIT_USAGE, "no run '%s'", run);
+		return err_set(err, EXIT_NOT_FOUND, "no run '%s'", run);
 	err_set(err, EXIT_REFUSED, "not found");
 	return damage_of_event(err, journal_url(journal), run, 1);
 }
@@ -103,7 +103,7 @@ int cmd_run_open(const struct args *args, enum journal_mode mode, struct journal
 {
 	if (journal_open(args->value[OPT_STATE], mode, ret, err) < 0)
 		return -1;
-	return journal_resolve(*ret, args->operand_count ? args->operands[0] : "@last", run, err);
+	return journal_resolve(*ret, args->operands[0], run, err);
 }
 
 int cmd_run_exit_code(struct journal *journal, const char *run, struct err **err)

@@ -17,6 +17,7 @@ enum exit_code {
 	EXIT_STOPPED = 6,      /* stopped on request */
 	EXIT_BUSY = 7,         /* someone else is driving this run */
 	EXIT_DETACHED = 8,     /* an interrupt detached it: the run goes on */
+	EXIT_NOT_FOUND = 9,    /* no such run */
 	EXIT_DEFECT = 70,      /* a defect in stoker itself */
 	EXIT_UNREACHABLE = 75, /* a service could not be reached for limits.unreachable */
 };

@@ -147,6 +147,9 @@ struct engine_ops {
 	 * latest logs() call. ms 0: not known. NULL if no service records it. */
 	struct utc (*log_time)(struct engine *engine, const char *name, const char *prefix,
 			       int node, uint64_t offset);
+	/* The same for people, to a second or two, and for any line. ms 0: not known. */
+	struct utc (*log_written)(struct engine *engine, const char *name, const char *prefix,
+				  int node, uint64_t offset);
 	/* Report of a node's agent, from the nearest copy, as of a moment ago: 1, 0 absent, -1.
 	 * `ret` is all zeros at first; the caller releases it. NULL if nothing is nearer than the
 	 * workspace. */

@@ -26,6 +26,12 @@ struct piece {
 	uint64_t from; /* offset of the piece in the log */
 	struct sb text;
 	struct mono at; /* when the store last had nothing after it; ms 0: not asked */
+	struct piece_time {
+		uint64_t from, to;
+		struct utc modified;
+	} * times; /* of all pieces, as they were listed last */
+	size_t time_count;
+	struct mono listed_at;
 };
 
 struct workspace_cache {
@@ -61,6 +67,7 @@ void workspace_cache_freep(struct workspace_cache **cache)
 		seen_release(&f->list[i]);
 	for (size_t i = 0; i < f->piece_count; i++) {
 		free(f->pieces[i].prefix);
+		free(f->pieces[i].times);
 		sb_release(&f->pieces[i].text);
 	}
 	free(f->list);
@@ -304,4 +311,42 @@ int workspace_cache_log_size(struct workspace_cache *cache, const char *prefix, 
 		return -1;
 	*ret = place.from;
 	return 1;
+}
+
+struct piece_list {
+	const char *prefix;
+	struct piece *piece;
+};
+
+static int add_time(void *arg, const struct store_object *object, struct err **err)
+{
+	struct piece_list *list = arg;
+	struct piece *piece = list->piece;
+	uint64_t from = strtoull(object->key + strlen(list->prefix), NULL, 10);
+
+	(void)err;
+	piece->times = mem_grow(piece->times, piece->time_count + 1, sizeof *piece->times);
+	piece->times[piece->time_count++] =
+		(struct piece_time){ from, from + object->size, object->modified };
+	return 0;
+}
+
+struct utc workspace_cache_log_written(struct workspace_cache *cache, const char *prefix, int node,
+				       uint64_t offset)
+{
+	struct piece *piece = find_piece(cache, prefix, node);
+	AUTO(auto_free) char *pieces = pieces_of(prefix, node);
+	struct piece_list list = { pieces, piece };
+	AUTO(err_freep) struct err *unknown = NULL;
+
+	if ((piece->time_count == 0 || offset >= piece->times[piece->time_count - 1].to) &&
+	    (piece->listed_at.ms == 0 || clock_mono_now().ms - piece->listed_at.ms >= REMOTE_MS)) {
+		piece->time_count = 0;
+		piece->listed_at = clock_mono_now();
+		(void)!store_list(cache->store, pieces, add_time, &list, &unknown);
+	}
+	for (size_t i = piece->time_count; i-- > 0;)
+		if (piece->times[i].from <= offset)
+			return piece->times[i].modified;
+	return (struct utc){ 0 };
 }

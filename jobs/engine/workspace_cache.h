@@ -51,4 +51,8 @@ int workspace_cache_logs(struct workspace_cache *cache, const char *prefix, int 
 int workspace_cache_log_size(struct workspace_cache *cache, const char *prefix, int node,
 			     uint64_t *ret, struct err **err);
 
+/* Implements `log_written` of engine.h: when the piece with this offset was uploaded. */
+struct utc workspace_cache_log_written(struct workspace_cache *cache, const char *prefix, int node,
+				       uint64_t offset);
+
 #endif

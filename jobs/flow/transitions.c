@@ -18,6 +18,10 @@ void transition_driver(struct flow *f, const struct event *ev)
 	f->leaving = f->key_held = false;
 	if (f->state == FLOW_PRECOMPILE || f->state == FLOW_TRAIN)
 		f->unobserved_since = f->at;
+	/* A machine that lost power loses the entries that it had not synced, again and again if
+	 * it must. The verdict finds them damaged, and that is no failure of the compiler. */
+	if (f->state == FLOW_VERIFY && !f->compile_failed)
+		f->incomplete_retried = false;
 }
 
 static void store_lock_key(struct flow *f, const struct event *ev)

@@ -235,7 +235,7 @@ int beside_stop(struct journal *journal, const char *run, const char *reason,
 	if (replay_all(&beside.driver, err) < 0 && salvage(&beside, err) < 0)
 		return -1;
 	if (!beside.driver.plan)
-		return err_set(err, EXIT_USAGE, "no run '%s'", run);
+		return err_set(err, EXIT_NOT_FOUND, "no run '%s'", run);
 	ret->over = beside.driver.flow.state == FLOW_ENDED;
 	if (ret->over)
 		return 0;

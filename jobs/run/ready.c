@@ -156,7 +156,7 @@ int ready_make(struct driver *driver, struct err **err)
 	if (driver->seq > 0)
 		return 0;
 	if (!plan)
-		return err_set(err, EXIT_USAGE, "no run '%s'", driver->run);
+		return err_set(err, EXIT_NOT_FOUND, "no run '%s'", driver->run);
 	/* Nothing is journalled before everything that a run needs is in place. */
 	driver->plan = json_incref(plan->json);
 	if (ready_open_outside(driver, err) < 0 ||

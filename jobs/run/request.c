@@ -39,7 +39,7 @@ int request_stop(struct journal *journal, const char *run, const char *reason,
 		if (journal_read(journal, run, view.seq + 1, see_event, &view, err) < 0)
 			return -1;
 		if (view.seq == 0)
-			return err_set(err, EXIT_USAGE, "no run '%s'", run);
+			return err_set(err, EXIT_NOT_FOUND, "no run '%s'", run);
 		*ret = view.ended ? REQUEST_TOO_LATE : REQUEST_REPEATED;
 		if (view.ended || view.stop_requested)
 			return 0;

@@ -20,6 +20,9 @@
  *                       also (file)
  *   node-<k>/log        (file) stdout and stderr of the command and the agent's own
  *                       lines; with engine local the agent's stdout, else a copy of that
+ *   node-<k>/times      (file) only if the workspace is a directory: when the bytes of the log
+ *                       were written, a line "OFFSET TIME" at most once a second: from this
+ *                       offset on, not before this time (UTC, ms)
  *   node-<k>/log/<offset>  only if the workspace is not a directory: the bytes of that
  *                       log from this offset on (12 digits), for readers that cannot
  *                       reach the file. The bytes of earlier starts of the same job on
@@ -141,6 +144,7 @@ void order_release(struct order *order); /* for AUTO() */
 #define PACE_FILE     "pace.json"
 #define ALIVE_FILE    "alive.json"
 #define LOG_FILE      "log"
+#define TIMES_FILE    "times"
 #define LOCK_FILE     "lock"
 #define CLAIM_DIR     "claim/"
 #define LOG_OFFSET    "%012llu"

@@ -80,7 +80,7 @@ def test_every_bucket_that_rests_on_conditions_is_tried(job, here, place, what):
     is_named(job, result, "elsewhere", header, answer)
     job.aws.clear_faults()
     assert probes(job, "elsewhere")[1] == []
-    assert job.stoker("events", "one", env=here).code == 2
+    assert job.stoker("events", "one", env=here).code == 9
     assert job.effects() == []
 
 

@@ -242,7 +242,7 @@ def test_a_right_that_is_missing_is_named_before_anything_begins(job, operation,
     assert f"{what} '{job.url[place]}'" in result.err, str(result)
     assert right in result.err and result.cure
     job.aws.clear_faults()
-    assert job.stoker("events", "one").code == 2
+    assert job.stoker("events", "one").code == 9
     assert job.effects() == []
 
 

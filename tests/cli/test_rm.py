@@ -45,7 +45,7 @@ def test_a_finished_run_is_forgotten_with_its_folders_and_nothing_else(project, 
     assert not [name for name in left if "goes" in name], left
     assert [name for name in before if name not in listing(folder)] == []
     assert set(cache) <= set(listing(project.cache))
-    assert project.stoker(*options, "status", "goes").code == 2
+    assert project.stoker(*options, "status", "goes").code == 9
 
 
 def test_json_says_what_was_removed(project, state):
@@ -74,7 +74,7 @@ def test_one_wrong_name_and_none_is_removed(project, state):
     options, _ = state
     run(project, options, "one")
     result = project.stoker(*options, "rm", "one", "nosuch")
-    assert result.code == 2 and "nosuch" in result.err and result.cure
+    assert result.code == 9 and "nosuch" in result.err and result.cure
     assert runs(project, options) == {"one"}
 
 
@@ -204,7 +204,7 @@ def test_failed_and_stopped_runs_are_finished_too(project, state):
 
 
 def test_rm_where_nothing_is_creates_nothing(project):
-    assert project.stoker("rm", "one").code == 2
+    assert project.stoker("rm", "one").code == 9
     assert project.ok("list", "--prune", "1d").out == ""
     assert not project.state.exists()
 
@@ -367,7 +367,7 @@ def test_a_removal_that_is_killed_leaves_the_run_or_nothing(project, state, seed
     if listed:
         assert project.ok(*options, "events", "one").lines == events
     again = project.stoker(*options, "rm", "one")
-    assert again.code == 0 or (again.code == 2 and not listed), str(again)
+    assert again.code == 0 or (again.code == 9 and not listed), str(again)
     assert runs(project, options) == set()
     for path in (folder / "runs" / "one", folder / "workspace" / "runs" / "one"):
         assert not path.exists()

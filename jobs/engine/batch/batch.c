@@ -168,6 +168,7 @@ const struct engine_ops batch_ops = {
 	.stop = batch_stop,
 	.logs = batch_logs,
 	.log_size = batch_log_size,
+	.log_written = batch_log_written,
 	.report = batch_report,
 	.beside = batch_beside,
 };

@@ -198,5 +198,7 @@ int batch_logs(struct engine *engine, const char *name, const char *prefix, int 
 	       uint64_t *offset, size_t max, struct sb *ret, struct err **err);
 int batch_log_size(struct engine *engine, const char *name, const char *prefix, int node,
 		   uint64_t *ret, struct err **err);
+struct utc batch_log_written(struct engine *engine, const char *name, const char *prefix, int node,
+			     uint64_t offset);
 
 #endif

@@ -114,3 +114,14 @@ int batch_log_size(struct engine *engine, const char *name, const char *prefix, 
 		return 0;
 	return workspace_cache_log_size(batch->cache, prefix, node, ret, err);
 }
+
+struct utc batch_log_written(struct engine *engine, const char *name, const char *prefix, int node,
+			     uint64_t offset)
+{
+	struct batch *batch = (struct batch *)engine;
+
+	(void)name;
+	if (batch_job_of(batch, prefix)->streams)
+		return (struct utc){ 0 };
+	return workspace_cache_log_written(batch->cache, prefix, node, offset);
+}

@@ -52,6 +52,7 @@ static void local_close(struct engine *engine)
 	if (!local)
 		return;
 	workspace_cache_freep(&local->cache);
+	log_times_release(&local->times);
 	local_object_workspace_freep(&local->object_workspace);
 	store_freep(&local->store);
 	free(local->root);
@@ -466,6 +467,19 @@ static int local_log_size(struct engine *engine, const char *name, const char *p
 	return 1;
 }
 
+static struct utc local_log_written(struct engine *engine, const char *name, const char *prefix,
+				    int node, uint64_t offset)
+{
+	struct local *local = (struct local *)engine;
+	AUTO(auto_free) char *path = NULL;
+
+	(void)name;
+	if (local->cache)
+		return workspace_cache_log_written(local->cache, prefix, node, offset);
+	path = local_node_path(local, prefix, node, TIMES_FILE);
+	return log_times_find(&local->times, path, offset);
+}
+
 static int local_report(struct engine *engine, const char *name, const char *prefix, int node,
 			struct node_report *ret, struct err **err)
 {
@@ -515,6 +529,7 @@ const struct engine_ops local_ops = {
 	.stop = local_stop,
 	.logs = local_logs,
 	.log_size = local_log_size,
+	.log_written = local_log_written,
 	.report = local_report,
 	.beside = local_beside,
 	.wake = local_wake,

@@ -6,6 +6,7 @@
 #include "jobs/base/process/proc.h"
 #include "jobs/base/text/js.h"
 #include "jobs/engine/local/local.h"
+#include "jobs/engine/log_times.h"
 #include "jobs/engine/workspace_cache.h"
 
 #define TOKEN_TEXT 33 /* hex digits and a NUL */
@@ -22,6 +23,7 @@ struct local {
 	struct store *store; /* the workspace */
 	/* root folder of the workspace's files, absolute; may not exist yet */
 	char *root;
+	struct log_times times;        /* of the log that was asked about last */
 	struct workspace_cache *cache; /* NULL: the workspace is a directory, which is `root` */
 	struct object_workspace *object_workspace; /* used with a remote workspace */
 	/* identity of this machine, boot and PID namespace, as seen by this process */

@@ -490,6 +490,7 @@ const struct engine_ops sagemaker_ops = {
 	.stop = stop,
 	.logs = logs,
 	.log_size = sagemaker_log_size,
+	.log_written = sagemaker_log_written,
 	.log_time = sagemaker_log_time,
 	.log_place = sagemaker_log_place,
 	.log_go_on = sagemaker_log_go_on,

@@ -135,6 +135,18 @@ struct utc sagemaker_log_time(struct engine *engine, const char *name, const cha
 	return sagemaker_toolkit_time(sagemaker_job_of(sagemaker, name), node, offset);
 }
 
+struct utc sagemaker_log_written(struct engine *engine, const char *name, const char *prefix,
+				 int node, uint64_t offset)
+{
+	struct sagemaker *sagemaker = of(engine);
+
+	if (sagemaker->toolkit)
+		return sagemaker_log_time(engine, name, prefix, node, offset);
+	if (sagemaker_job_of(sagemaker, name)->logs)
+		return (struct utc){ 0 };
+	return workspace_cache_log_written(sagemaker->cache, prefix, node, offset);
+}
+
 json_t *sagemaker_log_place(struct engine *engine, const char *name, const char *prefix, int node)
 {
 	struct sagemaker *sagemaker = of(engine);

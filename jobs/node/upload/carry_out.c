@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "jobs/base/fs/fs.h"
@@ -17,6 +18,8 @@
 /* Tries of what is refused otherwise, with pauses of twice the length each time: more than 6 s. */
 #define TRIES    7
 #define PAUSE_MS 100
+/* Between two entries of the times of the log. */
+#define DATED_MS 1000
 
 const char *const carry_out_news[UPLOADER_NEWS] = {
 	[UPLOADER_SUPERSEDED] = "superseded",
@@ -42,7 +45,8 @@ json_t *carry_out_line(enum uploader_news news)
 void carry_out_release(struct carrier *carrier)
 {
 	auto_close(&carrier->log_fd);
-	carrier->log_fd = -1;
+	auto_close(&carrier->times_fd);
+	carrier->log_fd = carrier->times_fd = -1;
 	free(TAKE(carrier->progress));
 }
 
@@ -97,6 +101,28 @@ static int open_log(struct carrier *carrier)
 	return 0;
 }
 
+/* Writes down when the bytes that follow were written. It is for people only: what fails is left
+ * out, and a reader passes over an entry that is cut short. */
+static void date_log(struct carrier *carrier)
+{
+	struct mono now = clock_mono_now();
+	AUTO(auto_free) char *path = NULL, *entry = NULL;
+	struct stat st;
+
+	if (carrier->dated_at.ms > 0 && now.ms - carrier->dated_at.ms < DATED_MS)
+		return;
+	carrier->dated_at = now;
+	if (carrier->times_fd < 0) {
+		path = fs_join(carrier->config.dir, TIMES_FILE);
+		carrier->times_fd =
+			open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
+	}
+	if (carrier->times_fd < 0 || fstat(carrier->log_fd, &st) < 0)
+		return;
+	entry = mem_format("%lld %lld\n", (long long)st.st_size, (long long)clock_utc_now().ms);
+	(void)!write(carrier->times_fd, entry, strlen(entry));
+}
+
 static void do_log(struct carrier *carrier, const json_t *order, const char *bytes, size_t len)
 {
 	int failed;
@@ -106,8 +132,10 @@ static void do_log(struct carrier *carrier, const json_t *order, const char *byt
 	if (carrier->log_lost)
 		return;
 	failed = open_log(carrier);
-	if (!failed)
+	if (!failed) {
+		date_log(carrier);
 		failed = output_relay_write(carrier->log_fd, bytes, len);
+	}
 	if (!failed)
 		return;
 	carrier->log_lost = true;

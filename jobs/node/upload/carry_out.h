@@ -23,14 +23,16 @@ struct carrier {
 	void *arg;
 	bool claimed, last;
 	bool look_due;
-	bool report_due; /* of a file: it is new */
-	bool report_new; /* since report_due was looked at */
-	char *progress;  /* to be published; NULL: it is */
-	int log_fd;      /* of a directory, opened when it is needed; -1: not yet */
+	bool report_due;      /* of a file: it is new */
+	bool report_new;      /* since report_due was looked at */
+	char *progress;       /* to be published; NULL: it is */
+	int log_fd;           /* of a directory, opened when it is needed; -1: not yet */
+	int times_fd;         /* the same for the times of the log */
+	struct mono dated_at; /* when the last of them was written; ms 0: never */
 	bool log_lost;
 };
 
-void carry_out_release(struct carrier *carrier); /* closes the log */
+void carry_out_release(struct carrier *carrier); /* closes the files */
 
 /* Carries out an order with the bytes that follow it. */
 void carry_out(struct carrier *carrier, const json_t *order, const char *bytes, size_t len);

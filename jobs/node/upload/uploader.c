@@ -208,7 +208,8 @@ void uploader_replace(struct uploader *uploader, const struct agent_config *conf
 				   .store = store,
 				   .say = say_here,
 				   .arg = uploader,
-				   .log_fd = -1 };
+				   .log_fd = -1,
+				   .times_fd = -1 };
 	struct orders_reader reader = { .fd = -1, .text = uploader->orders.queue };
 	const char *bytes;
 	size_t len;

@@ -479,6 +479,7 @@ int uploader_work(const struct agent_config *config, const struct claim *claim, 
 			   .claim = claim,
 			   .say = say,
 			   .log_fd = -1,
+			   .times_fd = -1,
 			   .claimed = claim->taken_ms > 0,
 			   .report_due = config->object_workspace }, /* perhaps left by another */
 		.config = &rounds.hands.config,

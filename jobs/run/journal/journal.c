@@ -530,7 +530,7 @@ int journal_resolve(struct journal *journal, const char *ref, char run[JOURNAL_R
 		return 0;
 	}
 	if (ref[0] == '\0' || r.matches == 0) {
-		err_set(err, EXIT_USAGE, "no run '%s' in '%s'", ref, journal->url);
+		err_set(err, EXIT_NOT_FOUND, "no run '%s' in '%s'", ref, journal->url);
 		return err_hint(err, "'stoker list' shows all runs");
 	}
 	if (r.matches > 1) {

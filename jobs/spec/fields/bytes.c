@@ -33,6 +33,9 @@ static int refuse(struct err **err, const char *path, int os_errno)
 				path);
 	case EACCES:
 		return err_hint(err, "make the file readable: chmod u+r, or ask its owner");
+	case EBADF:
+		return err_hint(err,
+				"stdin is closed: pipe the spec into the command, or name a file");
 	case ELOOP:
 		return err_hint(err, "name the file itself; the link points back to itself");
 	default:
@@ -46,20 +49,23 @@ static int refuse_kind(struct err **err, const char *path, mode_t mode)
 	err_at(err, path, 0, 0);
 	if (S_ISDIR(mode))
 		return err_hint(err, "name the YAML file inside the directory");
-	return err_hint(err, "write the spec to a regular file first");
+	return err_hint(err, "write the spec to a regular file, or pipe it into 'stoker … -'");
 }
 
 int bytes_read(struct reporter *reporter, const char *path, struct sb *text, struct err **err)
 {
+	bool is_stdin = strcmp(path, "-") == 0;
 	/* O_NONBLOCK: opening a pipe must not wait for a writer. */
-	AUTO(auto_close) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	AUTO(auto_close)
+	int fd = is_stdin ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3)
+			  : open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	struct stat st;
 	char block[65536];
 	ssize_t n = 0;
 
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return refuse(err, path, errno);
-	if (!S_ISREG(st.st_mode))
+	if (!S_ISREG(st.st_mode) && (!is_stdin || S_ISDIR(st.st_mode)))
 		return refuse_kind(err, path, st.st_mode);
 	/* Files of /proc report size 0 and may grow while read: count the bytes that arrive. */
 	while (st.st_size <= (off_t)SPEC_BYTES_MAX && text->len <= SPEC_BYTES_MAX) {

@@ -9,7 +9,8 @@
 #include "jobs/spec/lint/problem.h"
 
 /* Reads a spec file. -1 with *err set if it cannot be read at all; -1 with a problem if it is
- * too large. Never waits: a pipe or a device is an error. */
+ * too large. "-" is stdin, which is read to its end. Any other pipe or device is an error, so that
+ * nothing is waited for. */
 int bytes_read(struct reporter *reporter, const char *path, struct sb *text, struct err **err)
 	STK_MUST_CHECK;
 

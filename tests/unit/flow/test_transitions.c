@@ -193,6 +193,29 @@ static void a_checkpoint_and_a_success_end_a_row_of_failures(void **state)
 	}
 }
 
+/* A machine that lost power loses entries that were not synced: the verdict of the driver that takes
+ * over afterwards does not use up the one repeat, unless the compiler itself reported a failure. */
+static void a_driver_that_takes_over_before_the_verdict_grants_a_repeat(void **state)
+{
+	static const enum flow_state states[] = { FLOW_PLANNED, FLOW_PRECOMPILE, FLOW_VERIFY,
+						  FLOW_TRAIN };
+
+	(void)state;
+	for (size_t i = 0; i < STK_LENGTH(states); i++)
+		for (int failed = 0; failed < 2; failed++) {
+			struct event ev = { .kind = EV_DRIVER_TOOK_OVER, .epoch = 2 };
+
+			begin(PHASE_PRECOMPILE);
+			flow.state = states[i];
+			flow.incomplete_retried = true;
+			flow.compile_failed = failed;
+			transition_driver(&flow, &ev);
+			assert_int_equal(flow.incomplete_retried,
+					 states[i] != FLOW_VERIFY || failed);
+			assert_int_equal(flow.epoch, 2);
+		}
+}
+
 /* Compilers in parallel run out of memory together. An attempt that was cut short may leave entries
  * half written: the repeat after an incomplete cache is not spent on it. */
 static void only_a_compiler_that_fails_in_phase_1_asks_for_fewer_at_once(void **state)
@@ -429,6 +452,7 @@ int main(void)
 		cmocka_unit_test(a_checkup_took_what_both_of_its_times_say),
 		cmocka_unit_test(a_checkpoint_and_a_success_end_a_row_of_failures),
 		cmocka_unit_test(only_a_compiler_that_fails_in_phase_1_asks_for_fewer_at_once),
+		cmocka_unit_test(a_driver_that_takes_over_before_the_verdict_grants_a_repeat),
 		cmocka_unit_test(the_exit_status_of_a_failed_compiler_is_kept),
 		cmocka_unit_test(a_training_falls_back_behind_its_checkpoint),
 		cmocka_unit_test(no_retry_waits_longer_than_the_longest_backoff),

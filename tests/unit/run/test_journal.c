@@ -196,10 +196,10 @@ static void reading_creates_nothing_and_an_absent_store_is_empty(void **state)
 
 	(void)state;
 	assert_int_equal(journal_resolve(journal, "@last", run, &err), -1);
-	assert_int_equal(err->code, EXIT_USAGE);
+	assert_int_equal(err->code, EXIT_NOT_FOUND);
 	err_freep(&err);
 	assert_int_equal(journal_resolve(journal, "some-run", run, &err), -1);
-	assert_int_equal(err->code, EXIT_USAGE);
+	assert_int_equal(err->code, EXIT_NOT_FOUND);
 	assert_int_equal(rmdir(dir), 0); /* it is empty */
 	assert_int_equal(mkdir(dir, 0700), 0);
 }

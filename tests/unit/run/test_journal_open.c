@@ -224,7 +224,7 @@ static void a_database_of_a_later_version_is_left_alone(void **state)
 
 /* ---- runs by name ---- */
 
-static void a_run_that_is_not_there_is_misuse(void **state)
+static void a_run_that_is_not_there_is_not_found(void **state)
 {
 	static const char *const refs[] = { "x", "", "@last", "../r" };
 
@@ -236,7 +236,7 @@ static void a_run_that_is_not_there_is_misuse(void **state)
 
 		assert_int_equal(journal_open(dir, JOURNAL_WRITE, &journal, &err), 0);
 		assert_int_equal(journal_resolve(journal, refs[i], run, &err), -1);
-		assert_int_equal(err->code, EXIT_USAGE);
+		assert_int_equal(err->code, EXIT_NOT_FOUND);
 	}
 }
 
@@ -255,7 +255,7 @@ int main(void)
 		OF(a_database_that_lost_its_bytes_is_no_new_one),
 		OF(foreign_bytes_are_no_database),
 		OF(a_database_of_a_later_version_is_left_alone),
-		OF(a_run_that_is_not_there_is_misuse),
+		OF(a_run_that_is_not_there_is_not_found),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -401,7 +401,9 @@ static void assert_unresolved(const char *ref, bool damage, const char *words)
 	char run[JOURNAL_RUN_MAX] = "";
 
 	assert_int_equal(journal_resolve(journal, ref, run, &err), -1);
-	assert_int_equal(err->code, damage ? EXIT_REFUSED : EXIT_USAGE);
+	assert_int_equal(err->code, damage                     ? EXIT_REFUSED
+				    : strstr(words, "no run ") ? EXIT_NOT_FOUND
+							       : EXIT_USAGE);
 	assert_int_equal(err->damage, damage);
 	assert_contains(err->message, words);
 	assert_non_null(err->hint);

@@ -47,7 +47,7 @@ static void is_refused(const char *run, const struct plan *plan, enum exit_code 
 static void a_run_that_is_not_there_is_named(void **state)
 {
 	(void)state;
-	is_refused("r1", NULL, EXIT_USAGE, "no run 'r1'", NULL);
+	is_refused("r1", NULL, EXIT_NOT_FOUND, "no run 'r1'", NULL);
 }
 
 static void a_stop_of_a_run_that_is_not_there_is_refused(void **state)
@@ -57,7 +57,7 @@ static void a_stop_of_a_run_that_is_not_there_is_refused(void **state)
 
 	(void)state;
 	assert_int_equal(request_stop(journal, "r1", "enough", &result, &err), -1);
-	assert_int_equal(err->code, EXIT_USAGE);
+	assert_int_equal(err->code, EXIT_NOT_FOUND);
 	assert_string_equal(err->message, "no run 'r1'");
 }
 
@@ -68,7 +68,7 @@ static void a_stop_beside_a_journal_without_the_run_is_refused(void **state)
 
 	(void)state;
 	assert_int_equal(beside_stop(journal, "r1", "enough", NULL, NULL, &stop, &err), -1);
-	assert_int_equal(err->code, EXIT_USAGE);
+	assert_int_equal(err->code, EXIT_NOT_FOUND);
 	assert_string_equal(err->message, "no run 'r1'");
 }
 

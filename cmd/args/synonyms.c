@@ -1,0 +1,118 @@
+/* Hints for words of other tools: see synonyms.h. */
+#include "cmd/args/synonyms.h"
+
+#include <string.h>
+
+#include "jobs/base/sb.h"
+
+struct synonym {
+	const char *typed, *meant;
+};
+
+static const struct synonym synonyms[] = {
+#define SYNONYM(typed, meant) { typed, meant },
+#include "cmd/args/synonyms.def"
+#undef SYNONYM
+};
+
+static const struct {
+	const char *command, *option, *cure;
+} option_synonyms[] = {
+#define OPTION_SYNONYM(command, option, cure) { command, option, cure },
+#include "cmd/args/synonyms.def"
+#undef OPTION_SYNONYM
+};
+
+/* Returns the number of words of `typed` if the command line begins with them, else 0. */
+static int words_matched(const char *typed, char *const *words, int count)
+{
+	int matched = 0;
+
+	for (; typed[0] != '\0'; matched++) {
+		size_t len = strcspn(typed, " ");
+
+		if (matched == count || strlen(words[matched]) != len ||
+		    memcmp(words[matched], typed, len) != 0)
+			return 0;
+		typed += len + strspn(typed + len, " ");
+	}
+	return matched;
+}
+
+/* True if a word can be typed into any shell as it is. */
+static bool is_plain(const char *word)
+{
+	return word[0] != '\0' &&
+	       word[strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+				 "._-/@=:,+%")] == '\0';
+}
+
+static bool takes_option(const struct cmd *cmd, const char *word)
+{
+	const char *name = word + strspn(word, "-");
+	size_t len = strcspn(name, "=");
+
+	for (int id = 0; id < OPT_COUNT; id++)
+		if ((OPTS_GLOBAL | cmd->options) >> id & 1 && args_opt_rows[id].help &&
+		    (word[1] == '-' ? strlen(args_opt_rows[id].name) == len &&
+					      memcmp(args_opt_rows[id].name, name, len) == 0
+				    : len == 1 && args_opt_rows[id].letter == name[0]))
+			return true;
+	return false;
+}
+
+/* Finds the command that a meant line begins with, in one word or in two. */
+static const struct cmd *command_of(const struct cmd *table, const char *meant)
+{
+	for (const struct cmd *cmd = table; cmd->name; cmd++) {
+		size_t len = strlen(cmd->name);
+
+		if (strncmp(meant, cmd->name, len) == 0 &&
+		    (meant[len] == ' ' || meant[len] == '\0'))
+			return cmd;
+	}
+	return NULL;
+}
+
+char *synonym_line(const struct cmd *table, char *const *words, int count, int least)
+{
+	const struct synonym *best = NULL;
+	int matched = least - 1;
+	const struct cmd *cmd;
+	struct sb line = SB_INIT;
+
+	for (size_t i = 0; i < STK_LENGTH(synonyms); i++) {
+		int n = words_matched(synonyms[i].typed, words, count);
+
+		if (n > matched) {
+			best = &synonyms[i];
+			matched = n;
+		}
+	}
+	cmd = best ? command_of(table, best->meant) : NULL;
+	if (!cmd)
+		return NULL;
+	sb_addf(&line, "stoker %s", best->meant);
+	for (int i = matched, operands = 0; i < count; i++) {
+		if (!is_plain(words[i]))
+			break;
+		if (words[i][0] == '-' ? !takes_option(cmd, words[i])
+				       : cmd->most >= 0 && operands++ >= cmd->most)
+			continue;
+		sb_addf(&line, " %s", words[i]);
+	}
+	return sb_take(&line);
+}
+
+const char *synonym_option(const struct cmd *cmd, const char *option, size_t len)
+{
+	for (size_t i = 0; i < STK_LENGTH(option_synonyms); i++) {
+		const char *command = option_synonyms[i].command;
+
+		if (strlen(option_synonyms[i].option) == len &&
+		    memcmp(option_synonyms[i].option, option, len) == 0 &&
+		    (command[0] == '\0' || (cmd && strcmp(cmd->name, command) == 0)))
+			return option_synonyms[i].cure;
+	}
+	return NULL;
+}
