@@ -20,6 +20,7 @@ int cmd_validate(const struct args *args, struct err **err);
 int cmd_plan(const struct args *args, struct err **err);
 int cmd_run(const struct args *args, struct err **err);
 int cmd_attach(const struct args *args, struct err **err);
+int cmd_wait(const struct args *args, struct err **err);
 int cmd_resume(const struct args *args, struct err **err);
 int cmd_stop(const struct args *args, struct err **err);
 int cmd_status(const struct args *args, struct err **err);
@@ -28,6 +29,9 @@ int cmd_prune(const struct args *args, struct err **err); /* list --prune */
 int cmd_list(const struct args *args, struct err **err);
 int cmd_events(const struct args *args, struct err **err);
 int cmd_logs(const struct args *args, struct err **err);
+int cmd_cp(const struct args *args, struct err **err);
+int cmd_exec(const struct args *args, struct err **err);
+int cmd_diff(const struct args *args, struct err **err);
 int cmd_cache_ls(const struct args *args, struct err **err);
 int cmd_cache_verify(const struct args *args, struct err **err);
 int cmd_cache_why(const struct args *args, struct err **err);

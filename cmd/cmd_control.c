@@ -1,13 +1,12 @@
-/* attach, resume, stop: control of an existing run. */
-#include <signal.h>
+/* attach, wait, resume, stop: control of an existing run. */
 #include <string.h>
 
 #include "cmd/cmd.h"
-#include "cmd/follow/follow.h"
+#include "cmd/follow/attachment.h"
+#include "cmd/follow/choose.h"
 #include "cmd/follow/foreground.h"
 #include "cmd/follow/run_show.h"
 #include "cmd/follow/run_view.h"
-#include "cmd/screen/live.h"
 #include "cmd/screen/out.h"
 #include "jobs/base/process/cancel.h"
 #include "jobs/base/text/text.h"
@@ -18,128 +17,43 @@
 
 /* --- attach --- */
 
-/* Turns between two looks at the lease, and looks that must agree: a driver that has just taken
- * over may not have journalled it yet. */
-#define LEASE_CHECK_TURNS 5
-#define LEASE_CHECKS_GONE 2
-
-struct attachment {
-	struct follow follow; /* first: the turn gets this */
-	bool silent;          /* hides events from before the attachment */
-	bool left, interrupted;
-	struct lease *lease; /* only inspected, never taken */
-	struct lease_rules rules;
-	int turns, gone;
-	struct live *live; /* NULL: nothing is drawn */
-};
-
-static int show_event(void *arg, const struct event *ev, json_t *row, struct err **err)
-{
-	struct attachment *attachment = arg;
-
-	(void)err;
-	attachment->turns = attachment->gone = 0;
-	attachment->follow.next = js_int(row, "seq", attachment->follow.next) + 1;
-	if (ev && ev->kind == EV_RUN_ENDED)
-		attachment->follow.ended = true;
-	if (ev && (ev->kind == EV_DRIVER_LEFT || ev->kind == EV_DRIVER_TOOK_OVER))
-		attachment->left = ev->kind == EV_DRIVER_LEFT;
-	if (ev)
-		live_event(attachment->live, ev);
-	if (!attachment->silent)
-		run_show_event(NULL, ev, row);
-	return 0;
-}
-
-/* A killed driver journals nothing: only its lease shows that it has died. */
-static int driver_died(struct attachment *attachment)
-{
-	struct follow *follow = &attachment->follow;
-	int nobody;
-
-	if (++attachment->turns < LEASE_CHECK_TURNS)
-		return 0;
-	attachment->turns = 0;
-	nobody = lease_check(follow->journal, follow->run, &attachment->rules, &attachment->lease,
-			     follow->err);
-	attachment->gone = nobody > 0 ? attachment->gone + 1 : 0;
-	attachment->left = attachment->gone >= LEASE_CHECKS_GONE;
-	return nobody < 0 ? -1 : 0;
-}
-
-static int attachment_turn(struct follow *follow)
-{
-	struct attachment *attachment = (struct attachment *)(void *)follow;
-
-	if (journal_read(follow->journal, follow->run, follow->next, show_event, attachment,
-			 follow->err) < 0)
-		return -1;
-	attachment->silent = false;
-	if (!attachment->left && !follow->ended && driver_died(attachment) < 0)
-		return -1;
-	if (attachment->left && !follow->ended)
-		loop_quit(follow->loop);
-	return 0;
-}
-
-static void on_signal(void *arg)
-{
-	struct attachment *attachment = arg;
-
-	attachment->interrupted = true;
-	loop_quit(attachment->follow.loop);
-}
-
-static void attachment_release(struct attachment *attachment)
-{
-	live_close(&attachment->live);
-	lease_freep(&attachment->lease);
-}
-
-/* Follows a run that another process drives. Returns the run's exit code, or -1; ALONE if the run
- * no longer has a driver. */
-#define ALONE (-2)
-static int attach(const struct args *args, struct journal *journal, const char *run,
-		  bool from_the_start, struct err **err)
-{
-	AUTO(loop_freep) struct loop *loop = NULL;
-	AUTO(attachment_release)
-	struct attachment attachment = {
-		.follow = { .journal = journal, .run = run, .next = 1, .turn = attachment_turn },
-		.silent = !from_the_start,
-	};
-
-	if (cmd_lease_rules(args, &attachment.rules, err) < 0 || loop_new(&loop, err) < 0)
-		return -1;
-	attachment.follow.loop = loop;
-	loop_on_signal(loop, SIGINT, on_signal, &attachment);
-	loop_on_signal(loop, SIGTERM, on_signal, &attachment);
-	out_attend();
-	if (live_open(&attachment.live, journal, run, loop, err) < 0 ||
-	    follow_run(&attachment.follow, err) < 0)
-		return -1;
-	live_close(&attachment.live);
-	if (attachment.interrupted) {
-		out_note("the run continues; 'stoker attach %s' follows it again", run);
-		return EXIT_DETACHED;
-	}
-	out_keep_no_more();
-	return attachment.follow.ended ? run_show_outcome(journal, run, err) : ALONE;
-}
-
 int cmd_attach(const struct args *args, struct err **err)
 {
 	AUTO(journal_freep) struct journal *journal = NULL;
+	const struct attach_options options = { .from_the_start = out_is_json() };
 	char run[JOURNAL_RUN_MAX];
 	int code;
 
 	if (cmd_run_open(args, JOURNAL_READ, &journal, run, err) < 0)
 		return -1;
-	code = attach(args, journal, run, out_is_json(), err);
-	if (code != ALONE)
+	code = attach_run(args, journal, run, &options, err);
+	if (code != ATTACH_ALONE)
 		return code;
 	err_set(err, EXIT_REFUSED, "run %s has no driver any more", run);
 	return err_hint(err, "'stoker resume %s' continues the run", run);
+}
+
+/* --- wait --- */
+
+int cmd_wait(const struct args *args, struct err **err)
+{
+	AUTO(journal_freep) struct journal *journal = NULL;
+	struct attach_options options = { .quiet = true, .plain = true, .patient = true };
+	char run[JOURNAL_RUN_MAX];
+	json_auto_t *status = NULL;
+	int code;
+
+	if (args_duration(args, OPT_TIMEOUT, &options.timeout_ms, err) < 0 ||
+	    cmd_run_open(args, JOURNAL_READ, &journal, run, err) < 0)
+		return -1;
+	code = attach_run(args, journal, run, &options, err);
+	if (code < 0 || cmd_run_view_whole(journal, run, &status, err) < 0)
+		return -1;
+	if (out_is_json())
+		out_json(status);
+	else if (code != EXIT_DETACHED)
+		out_note("run %s %s", run, js_str(status, "state"));
+	return code;
 }
 
 /* --- resume --- */
@@ -288,6 +202,8 @@ int cmd_resume(const struct args *args, struct err **err)
 static int see_it_stopped(const struct args *args, struct journal *journal, const char *run,
 			  struct err **err)
 {
+	const struct attach_options options = { 0 };
+
 	for (;;) {
 		AUTO(err_freep) struct err *busy = NULL;
 		int code = foreground_run(args, journal, run, NULL, &busy);
@@ -297,8 +213,8 @@ static int see_it_stopped(const struct args *args, struct journal *journal, cons
 			return -1;
 		}
 		if (code < 0)
-			code = attach(args, journal, run, false, err);
-		if (code != ALONE)
+			code = attach_run(args, journal, run, &options, err);
+		if (code != ATTACH_ALONE)
 			return code;
 	}
 }
@@ -367,20 +283,31 @@ static bool names_no_run(const struct err *why)
 	return why->code == EXIT_USAGE || why->code == EXIT_NOT_FOUND;
 }
 
+/* Opens the journal and finds the run, which a terminal is asked for if none is named. */
+static int open_to_stop(const struct args *args, enum journal_mode mode, struct journal **ret,
+			char run[JOURNAL_RUN_MAX], struct err **err)
+{
+	if (args->operand_count > 0)
+		return cmd_run_open(args, mode, ret, run, err);
+	if (journal_open(args->value[OPT_STATE], mode, ret, err) < 0)
+		return -1;
+	return run[0] ? 0 : choose_run(*ret, "stop", run, err);
+}
+
 int cmd_stop(const struct args *args, struct err **err)
 {
 	AUTO(journal_freep) struct journal *journal = NULL;
 	AUTO(err_freep) struct err *why = NULL;
-	char run[JOURNAL_RUN_MAX];
+	char run[JOURNAL_RUN_MAX] = "";
 	enum request_result result;
 	int code;
 
-	if (cmd_run_open(args, JOURNAL_WRITE, &journal, run, &why) < 0) {
+	if (open_to_stop(args, JOURNAL_WRITE, &journal, run, &why) < 0) {
 		AUTO(err_freep) struct err *unread = NULL;
 
 		journal_freep(&journal);
 		if (names_no_run(why) ||
-		    cmd_run_open(args, JOURNAL_READ, &journal, run, &unread) < 0) {
+		    open_to_stop(args, JOURNAL_READ, &journal, run, &unread) < 0) {
 			*err = TAKE(why);
 			return -1;
 		}

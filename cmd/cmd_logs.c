@@ -1,18 +1,16 @@
 /* logs: the output of an attempt's command, on one node or on all. */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "cmd/cmd.h"
+#include "cmd/follow/attempt_of.h"
 #include "cmd/follow/follow.h"
 #include "cmd/follow/run_view.h"
 #include "cmd/screen/out.h"
 #include "jobs/base/text/regex.h"
-#include "jobs/engine/engine.h"
 #include "jobs/run/attempt/tail.h"
-#include "jobs/run/plan/aws_account.h"
 #include "jobs/store/order.h"
 
 #define LOG_CHUNK ((size_t)1 << 20)
@@ -41,12 +39,8 @@ struct node_log {
 struct log_view {
 	struct follow follow; /* first: the turn gets this */
 	const struct args *args;
-	json_t *plan;
-	struct engine *engine;
-	enum phase phase;
-	int64_t attempt;
-	char job[128];
-	char *prefix; /* of the attempt's objects in the workspace */
+	struct attempt_of of;
+	int64_t asked; /* --attempt; 0: the newest */
 	struct node_log *nodes;
 	size_t node_count;
 	bool all_nodes;
@@ -78,8 +72,8 @@ static void print_json_line(const struct node_log *log, const struct kept_line *
 	char at[UTC_TEXT];
 
 	js_put_str(object, "run", view->follow.run);
-	js_put_str(object, "phase", flow_phase_names[view->phase]);
-	js_put(object, "attempt", json_integer(view->attempt));
+	js_put_str(object, "phase", flow_phase_names[view->of.phase]);
+	js_put(object, "attempt", json_integer(view->of.attempt));
 	js_put(object, "node", json_integer(log->node));
 	if (line->at.ms > 0)
 		js_put_str(object, "at", clock_utc_format(line->at, at));
@@ -123,12 +117,12 @@ static void keep_line(struct node_log *log, const struct kept_line *line)
 
 static struct utc line_time(const struct node_log *log)
 {
-	const struct engine *engine = log->view->engine;
+	const struct engine *engine = log->view->of.engine;
 
 	if (!engine->ops->log_written)
 		return (struct utc){ 0 };
-	return engine->ops->log_written(log->view->engine, log->view->job, log->view->prefix,
-					log->node, log->tail.line_at);
+	return engine->ops->log_written(log->view->of.engine, log->view->of.job,
+					log->view->of.prefix, log->node, log->tail.line_at);
 }
 
 static void take_line(void *arg, const char *text, size_t len)
@@ -178,8 +172,8 @@ static int read_chunk(struct node_log *log, bool *ret_more, struct err **err)
 	AUTO(sb_release) struct sb chunk = SB_INIT_MAX(LOG_CHUNK);
 	uint64_t next = log->tail.offset;
 
-	if (view->engine->ops->logs(view->engine, view->job, view->prefix, log->node, &next,
-				    LOG_CHUNK, &chunk, err) < 0)
+	if (view->of.engine->ops->logs(view->of.engine, view->of.job, view->of.prefix, log->node,
+				       &next, LOG_CHUNK, &chunk, err) < 0)
 		return -1;
 	tail_feed(&log->tail, chunk.text, chunk.len, take_line, log);
 	log->tail.offset = next;
@@ -237,8 +231,8 @@ static int print_log(struct node_log *log, struct err **err)
 	struct log_view *view = log->view;
 	uint64_t size = UINT64_MAX;
 
-	if (view->engine->ops->log_size(view->engine, view->job, view->prefix, log->node, &size,
-					err) < 0)
+	if (view->of.engine->ops->log_size(view->of.engine, view->of.job, view->of.prefix,
+					   log->node, &size, err) < 0)
 		return -1;
 	/* The size of a log that only the service has is unknown. */
 	size = size == 0 ? UINT64_MAX : size;
@@ -253,7 +247,7 @@ static int print_log(struct node_log *log, struct err **err)
 
 static int print_logs(struct log_view *view, struct err **err)
 {
-	for (size_t i = 0; view->job[0] && i < view->node_count; i++)
+	for (size_t i = 0; view->of.job[0] && i < view->node_count; i++)
 		if (print_log(&view->nodes[i], err) < 0)
 			return -1;
 	return 0;
@@ -271,12 +265,7 @@ static void enter_attempt(struct log_view *view, const struct event *ev)
 		tail_release(&log->tail);
 		tail_init(&log->tail);
 	}
-	view->phase = ev->phase;
-	view->attempt = ev->attempt;
-	snprintf(view->job, sizeof view->job, "%s", ev->job);
-	free(view->prefix);
-	view->prefix = mem_format("runs/%s/%s-%lld/", view->follow.run, flow_phase_names[ev->phase],
-				  (long long)ev->attempt);
+	attempt_of_enter(&view->of, view->follow.run, ev);
 }
 
 /* Finds the newest attempt, or the requested one. */
@@ -290,13 +279,13 @@ static int find_attempt(void *arg, const struct event *ev, json_t *row, struct e
 	if (!ev)
 		return 0;
 	if (ev->kind == EV_RUN_CREATED)
-		view->plan = json_incref(ev->plan);
+		view->of.plan = json_incref(ev->plan);
 	if (ev->kind == EV_RUN_ENDED)
 		view->follow.ended = true;
 	if (ev->kind != EV_ATTEMPT_INTENDED ||
 	    (phase && strcmp(phase, flow_phase_names[ev->phase]) != 0))
 		return 0;
-	if (view->args->given[OPT_ATTEMPT] && ev->attempt != view->attempt)
+	if (view->args->given[OPT_ATTEMPT] && ev->attempt != view->asked)
 		return 0;
 	enter_attempt(view, ev);
 	return 0;
@@ -308,7 +297,7 @@ static int logs_turn(struct follow *follow)
 
 	for (int pass = 0; pass < 2; pass++) {
 		/* The rest of an attempt comes before the next attempt. */
-		for (size_t i = 0; view->job[0] && i < view->node_count; i++)
+		for (size_t i = 0; view->of.job[0] && i < view->node_count; i++)
 			if (read_chunk(&view->nodes[i], &follow->more, follow->err) < 0)
 				return -1;
 		if (follow->more)
@@ -320,23 +309,10 @@ static int logs_turn(struct follow *follow)
 	return 0;
 }
 
-static int no_attempt(const struct log_view *view, struct err **err)
-{
-	const char *phase = view->args->value[OPT_PHASE];
-
-	if (view->args->given[OPT_ATTEMPT])
-		err_set(err, EXIT_USAGE, "run %s has no attempt %lld%s%s", view->follow.run,
-			(long long)view->attempt, phase ? " of " : "", phase ? phase : "");
-	else
-		err_set(err, EXIT_USAGE, "run %s has no attempt%s%s yet", view->follow.run,
-			phase ? " of " : "", phase ? phase : "");
-	return err_hint(err, "'stoker status %s' shows its attempts", view->follow.run);
-}
-
 /* Chooses the nodes whose logs are printed. */
 static int choose_nodes(struct log_view *view, int64_t node, struct err **err)
 {
-	int64_t count = js_int(view->plan, "nodes", 1);
+	int64_t count = js_int(view->of.plan, "nodes", 1);
 
 	if (node >= count) {
 		err_set(err, EXIT_USAGE, "run %s has no node %lld", view->follow.run,
@@ -353,40 +329,26 @@ static int choose_nodes(struct log_view *view, int64_t node, struct err **err)
 	return 0;
 }
 
-static int open_engine(struct log_view *view, struct err **err)
-{
-	const struct engine_ops *ops = engine_find(js_str(view->plan, "engine"));
-	struct engine_where where = { .workspace = js_str(view->plan, "workspace"),
-				      .plan = view->plan };
-
-	if (!ops)
-		return err_set(err, EXIT_REFUSED, "engine '%s' is not part of this version",
-			       js_str(view->plan, "engine"));
-	return aws_account_enter_region(view->plan, err) < 0
-		       ? -1
-		       : ops->open(&where, &view->engine, err);
-}
-
 /* Without the times of its lines, a log would seem to have none since then. */
 static int check_times(struct log_view *view, struct err **err)
 {
 	struct utc at = { 0 };
 
-	for (size_t i = 0; view->job[0] && i < view->node_count && at.ms == 0; i++) {
+	for (size_t i = 0; view->of.job[0] && i < view->node_count && at.ms == 0; i++) {
 		AUTO(sb_release) struct sb first = SB_INIT_MAX(LOG_CHUNK);
 		uint64_t offset = 0;
 
-		if (view->engine->ops->logs(view->engine, view->job, view->prefix,
-					    view->nodes[i].node, &offset, LOG_CHUNK, &first,
-					    err) < 0)
+		if (view->of.engine->ops->logs(view->of.engine, view->of.job, view->of.prefix,
+					       view->nodes[i].node, &offset, LOG_CHUNK, &first,
+					       err) < 0)
 			return -1;
 		if (first.len == 0)
 			return 0; /* nothing is written yet */
 		at = line_time(&view->nodes[i]);
 	}
-	if (at.ms > 0 || !view->job[0])
+	if (at.ms > 0 || !view->of.job[0])
 		return 0;
-	err_set(err, EXIT_REFUSED, "the times of the lines of job %s are not known", view->job);
+	err_set(err, EXIT_REFUSED, "the times of the lines of job %s are not known", view->of.job);
 	return err_hint(err, "leave out --%s; --tail N prints the last lines",
 			view->since.ms > 0 ? "since" : "timestamps");
 }
@@ -398,11 +360,8 @@ static void log_view_release(struct log_view *view)
 		tail_release(&view->nodes[i].tail);
 	}
 	free(view->nodes);
-	free(view->prefix);
 	regex_freep(&view->grep);
-	if (view->engine)
-		view->engine->ops->close(view->engine);
-	json_decref(view->plan);
+	attempt_of_release(&view->of);
 }
 
 /* Reads the options that choose lines. */
@@ -415,7 +374,7 @@ static int read_options(struct log_view *view, struct err **err)
 		err_set(err, EXIT_USAGE, "--node and --all-nodes exclude each other");
 		return err_hint(err, "give one of them");
 	}
-	if (args_number(args, OPT_ATTEMPT, 0, &view->attempt, err) < 0 ||
+	if (args_number(args, OPT_ATTEMPT, 0, &view->asked, err) < 0 ||
 	    args_number(args, OPT_TAIL, -1, &view->last_count, err) < 0 ||
 	    args_moment(args, OPT_SINCE, clock_utc_now(), &view->since, err) < 0)
 		return -1;
@@ -445,9 +404,9 @@ int cmd_logs(const struct args *args, struct err **err)
 	view.follow.journal = journal;
 	if (journal_read(journal, run, 1, find_attempt, &view, err) < 0)
 		return -1;
-	if (!view.job[0] && !args->given[OPT_FOLLOW])
-		return no_attempt(&view, err);
-	if (choose_nodes(&view, node, err) < 0 || open_engine(&view, err) < 0)
+	if (!view.of.job[0] && !args->given[OPT_FOLLOW])
+		return attempt_of_absent(args, run, err);
+	if (choose_nodes(&view, node, err) < 0 || attempt_of_open(&view.of, err) < 0)
 		return -1;
 	if ((args->given[OPT_SINCE] || args->given[OPT_TIMESTAMPS]) && check_times(&view, err) < 0)
 		return -1;

@@ -55,6 +55,17 @@ const struct cmd cmd_table[] = {
 	  .exits = { EXIT_RUN_FAILED, EXIT_SPEC, EXIT_REFUSED, EXIT_GATE, EXIT_STOPPED,
 		     EXIT_DETACHED, EXIT_NOT_FOUND, EXIT_UNREACHABLE },
 	  .examples = { { "stoker attach @last", "follows the newest run" } } },
+	{ "wait", "[RUN]", 0, 1, OPT_BIT(TIMEOUT) | OPT_BIT(LEASE),
+	  "wait for the end of a run and return its exit code",
+	  "Prints nothing but the outcome. Without a driver the run does not go on: that is noted, "
+	  "and\n"
+	  "waited for all the same.",
+	  cmd_wait, .fallback = "@last",
+	  .exits = { EXIT_RUN_FAILED, EXIT_SPEC, EXIT_REFUSED, EXIT_GATE, EXIT_STOPPED,
+		     EXIT_DETACHED, EXIT_NOT_FOUND, EXIT_UNREACHABLE },
+	  .examples = { { "stoker wait nightly-7 && ./publish", "goes on if the run succeeds" },
+			{ "stoker wait --timeout 2h",
+			  "waits for the newest run, two hours at most" } } },
 	{ "resume", "[RUN]", 0, 1,
 	  OPT_BIT(ALL) | OPT_BIT(SALVAGE) | OPT_BIT(DETACH) | OPT_BIT(ON_INTERRUPT) |
 		  OPT_BIT(ON_HANGUP) | OPT_BIT(LEASE),
@@ -73,19 +84,25 @@ const struct cmd cmd_table[] = {
 						 "restart of the machine" },
 			{ "stoker resume m5 --salvage",
 			  "continues run m5 from the last good event of its damaged journal" } } },
-	{ "stop", "RUN", 1, 1, OPT_BIT(REASON) | OPT_BIT(LEASE),
+	{ "stop", "[RUN]", 0, 1, OPT_BIT(REASON) | OPT_BIT(LEASE),
 	  "stop a run on its engine and record why",
-	  "Returns when the run has ended. A driver of the run stops it and exits with 6.",
+	  "Returns when the run has ended. A driver of the run stops it and exits with 6. On a "
+	  "terminal\n"
+	  "RUN may be left out: the unfinished runs are shown, and one is asked for.",
 	  cmd_stop,
 	  .exits = { EXIT_REFUSED, EXIT_BUSY, EXIT_DETACHED, EXIT_NOT_FOUND, EXIT_UNREACHABLE },
 	  .examples = { { "stoker stop @last --reason \"wrong data\"",
 			  "asks for a last checkpoint, then stops the run" } } },
-	{ "status", "[RUN]", 0, 1, 0, "show the state of a run and its attempts",
+	{ "status", "[RUN]", 0, 1, OPT_BIT(WATCH) | OPT_BIT(EXIT_CODE),
+	  "show the state of a run and its attempts",
 	  "RUN is an id, a unique prefix of one, or @last (the default). If a cold start of both\n"
 	  "compile modes is recorded for the graph key, the node-seconds that precompiling saved\n"
 	  "or cost are shown.",
-	  cmd_status, .fallback = "@last", .exits = { EXIT_REFUSED, EXIT_NOT_FOUND },
+	  cmd_status, .fallback = "@last",
+	  .exits = { EXIT_RUN_FAILED, EXIT_SPEC, EXIT_REFUSED, EXIT_GATE, EXIT_STOPPED,
+		     EXIT_DETACHED, EXIT_NOT_FOUND, EXIT_UNREACHABLE },
 	  .examples = { { "stoker status", "shows the newest run" },
+			{ "stoker status --watch", "shows the newest run until it ends" },
 			{ "stoker status --json nightly-7",
 			  "prints one JSON object, for programs" } } },
 	{ "rm", "RUN…", 1, -1, OPT_BIT(WITH_CHECKPOINTS) | OPT_BIT(DRY_RUN) | OPT_BIT(LEASE),
@@ -129,6 +146,37 @@ const struct cmd cmd_table[] = {
 			  "prints the last lines of each node of the newest run" },
 			{ "stoker logs gpu-7 --phase precompile --attempt 1 --grep 'error|warn'",
 			  "searches the output of one attempt" } } },
+	{ "cp", "RUN:WHAT DEST", 2, 2, OPT_BIT(PHASE) | OPT_BIT(ATTEMPT),
+	  "copy the newest checkpoint, the outputs or the logs of a run into a directory",
+	  "RUN:checkpoint copies the newest complete checkpoint, under its own name; RUN:outputs "
+	  "what\n"
+	  "the newest attempt left in STOKER_OUTPUT_DIR; RUN:log the output of all nodes, a file "
+	  "for\n"
+	  "each. DEST is made if it is absent. After an interruption the same command continues.",
+	  cmd_cp, .exits = { EXIT_REFUSED, EXIT_NOT_FOUND, EXIT_UNREACHABLE },
+	  .examples = { { "stoker cp @last:checkpoint models/",
+			  "copies the newest complete checkpoint" },
+			{ "stoker cp gpu-7:log logs/ --phase precompile",
+			  "copies the logs of the newest precompile attempt" } } },
+	{ "exec", "[RUN] -- CMD…", 1, -1, OPT_BIT(NODE) | OPT_BIT(PHASE) | OPT_BIT(ATTEMPT),
+	  "run a command beside a job of this machine",
+	  "The command gets the environment, secrets included, and the folder of the job's "
+	  "command, "
+	  "and\n"
+	  "this terminal; its exit status is that of exec. On AWS the way of the service is named.",
+	  cmd_exec, .exits = { EXIT_REFUSED, EXIT_NOT_FOUND },
+	  .examples = { { "stoker exec -- ps -ef",
+			  "looks at the processes from within the newest job" },
+			{ "stoker exec gpu-7 --node 1 -- sh", "opens a shell beside node 1" } } },
+	{ "diff", "RUN|SPEC RUN|SPEC", 2, 2, SPEC_OPTS,
+	  "show what differs between two runs or specs",
+	  "Compares fields, source, image and compiler. An operand with a dot or a slash is a "
+	  "spec.\n"
+	  "Exit code 0: no difference; 1: they differ.",
+	  cmd_diff, .exits = { EXIT_RUN_FAILED, EXIT_SPEC, EXIT_REFUSED, EXIT_NOT_FOUND },
+	  .examples = { { "stoker diff gpu-7 gpu-8", "shows what was changed between two runs" },
+			{ "stoker diff @last stoker.yaml",
+			  "shows what was edited since the newest run" } } },
 	{ "cache ls", "URL", 1, 1, 0, "list the graphs of a compile cache", NULL, cmd_cache_ls,
 	  .exits = { EXIT_REFUSED },
 	  .examples = { { "stoker cache ls .cache/jax",

@@ -149,12 +149,8 @@ static int unknown_option(const struct args *args, const char *word, size_t len,
 	enum opt_id suggestion =
 		word[1] == '-' && len > 2 ? nearest_option(word + 2, len - 2, allowed) : OPT_COUNT;
 
-	const char *cure = synonym_option(args->cmd, word, len);
-
 	err_set(err, EXIT_USAGE, "unknown option '%.*s'%s%s", (int)len, word,
 		args->cmd ? " of " : "", args->cmd ? args->cmd->name : "");
-	if (cure)
-		return err_hint(err, "%s", cure);
 	if (suggestion != OPT_COUNT)
 		return err_hint(err, "did you mean --%s?", args_opt_rows[suggestion].name);
 	return err_hint(err, "'stoker help%s%s' shows the options", args->cmd ? " " : "",
@@ -288,10 +284,23 @@ static int check_operands(const struct args *args, struct err **err)
 			cmd->operands);
 }
 
+/* Names the line that was meant, if the option is one of another tool. */
+static int hint_option(const struct args *args, char *const *argv, int argc, int at,
+		       struct err **err)
+{
+	AUTO(auto_free)
+	char *meant = args->cmd && text_starts((*err)->message, "unknown option")
+			      ? synonym_option_line(args->cmd, argv, argc, at)
+			      : NULL;
+
+	return meant ? err_hint(err, "did you mean '%s'?", meant) : -1;
+}
+
 int args_parse(const struct cmd *table, int argc, char **argv, struct args *ret, struct err **err)
 {
 	AUTO(args_release)
 	struct args args = { .table = table,
+			     .before_dashes = -1,
 			     .operands = mem_zero((size_t)argc + 1, sizeof(char *)),
 			     .sets = mem_zero(1, sizeof(char *)) };
 	bool options_end = false;
@@ -303,12 +312,13 @@ int args_parse(const struct cmd *table, int argc, char **argv, struct args *ret,
 		used = 1;
 		if (!options_end && strcmp(word, "--") == 0) {
 			options_end = true;
+			args.before_dashes = args.operand_count;
 		} else if (!options_end && word[0] == '-' && word[1] != '\0') {
 			if (!args.cmd &&
 			    (strcmp(word, "--version") == 0 || strcmp(word, "-V") == 0))
 				args.cmd = cmd_find(table, "version");
 			else if (parse_option(&args, word, argv[i + 1], &used, err) < 0)
-				return -1;
+				return hint_option(&args, argv, argc, i, err);
 		} else if (!options_end && dash) {
 			err_set(err, EXIT_USAGE,
 				"'%s' begins with a typographic dash, not a hyphen", word);
@@ -370,6 +380,16 @@ int args_number(const struct args *args, enum opt_id id, int64_t fallback, int64
 		return err_hint(err, "write, for instance, --%s 1", args_opt_rows[id].name);
 	}
 	return 0;
+}
+
+int args_duration(const struct args *args, enum opt_id id, int64_t *ret_ms, struct err **err)
+{
+	*ret_ms = 0;
+	if (!args->given[id] || (text_duration(args->value[id], ret_ms) && *ret_ms > 0))
+		return 0;
+	err_set(err, EXIT_USAGE, "--%s needs a duration, not '%s'", args_opt_rows[id].name,
+		args->value[id]);
+	return err_hint(err, "write, for instance, --%s 90s, or 12h", args_opt_rows[id].name);
 }
 
 int args_moment(const struct args *args, enum opt_id id, struct utc now, struct utc *ret,

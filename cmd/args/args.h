@@ -48,6 +48,7 @@ struct args {
 	char **sets;                  /* --set and --engine, in order; NULL-terminated */
 	const char **operands; /* after the command's name: of argv, or the command's `fallback` */
 	int operand_count;
+	int before_dashes; /* operands before a "--"; -1: there was none */
 };
 
 struct cmd_example {
@@ -89,6 +90,8 @@ int args_parse(const struct cmd *table, int argc, char **argv, struct args *ret,
 void args_release(struct args *args); /* for AUTO() */
 /* Returns the option of this long name, without its dashes; OPT_COUNT if there is none. */
 enum opt_id args_option_find(const char *name, size_t len);
+/* Reads a duration longer than 0, such as 90s; 0 if the option is not given. */
+int args_duration(const struct args *args, enum opt_id id, int64_t *ret_ms, struct err **err);
 /* Reads a moment: an age before `now`, or a date with or without a time, in local time unless it
  * ends in Z. ms 0 if the option is not given; EXIT_USAGE names the option. */
 int args_moment(const struct args *args, enum opt_id id, struct utc now, struct utc *ret,

@@ -98,10 +98,15 @@ int spec_from_args(const struct args *args, const char *path, struct spec **ret,
 int spec_args_plan(const struct args *args, const struct journal *journal, struct spec **ret_spec,
 		   struct plan **ret, struct err **err)
 {
+	return spec_args_plan_of(args, args->operands[0], journal, ret_spec, ret, err);
+}
+
+int spec_args_plan_of(const struct args *args, const char *path, const struct journal *journal,
+		      struct spec **ret_spec, struct plan **ret, struct err **err)
+{
 	AUTO(problems_release) struct problems not_yet = { 0 };
 	/* With --json only validate and plan print warnings on stdout. */
-	int code = load(args, args->operands[0], out_is_json() ? NO_WARNINGS : WARNINGS, ret_spec,
-			err);
+	int code = load(args, path, out_is_json() ? NO_WARNINGS : WARNINGS, ret_spec, err);
 
 	if (code != 0)
 		return code;

@@ -16,5 +16,8 @@ int spec_from_args(const struct args *args, const char *path, struct spec **ret,
  * journal. */
 int spec_args_plan(const struct args *args, const struct journal *journal, struct spec **ret_spec,
 		   struct plan **ret, struct err **err);
+/* The same for the spec at `path`. */
+int spec_args_plan_of(const struct args *args, const char *path, const struct journal *journal,
+		      struct spec **ret_spec, struct plan **ret, struct err **err);
 
 #endif

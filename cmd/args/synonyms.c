@@ -16,9 +16,9 @@ static const struct synonym synonyms[] = {
 };
 
 static const struct {
-	const char *command, *option, *cure;
+	const char *command, *option, *meant;
 } option_synonyms[] = {
-#define OPTION_SYNONYM(command, option, cure) { command, option, cure },
+#define OPTION_SYNONYM(command, option, meant) { command, option, meant },
 #include "cmd/args/synonyms.def"
 #undef OPTION_SYNONYM
 };
@@ -104,15 +104,47 @@ char *synonym_line(const struct cmd *table, char *const *words, int count, int l
 	return sb_take(&line);
 }
 
-const char *synonym_option(const struct cmd *cmd, const char *option, size_t len)
+/* Returns what takes the place of an option; NULL if nothing is known. */
+static const char *option_meant(const struct cmd *cmd, const char *option, size_t len)
 {
 	for (size_t i = 0; i < STK_LENGTH(option_synonyms); i++) {
 		const char *command = option_synonyms[i].command;
 
 		if (strlen(option_synonyms[i].option) == len &&
 		    memcmp(option_synonyms[i].option, option, len) == 0 &&
-		    (command[0] == '\0' || (cmd && strcmp(cmd->name, command) == 0)))
-			return option_synonyms[i].cure;
+		    (command[0] == '\0' || strcmp(cmd->name, command) == 0))
+			return option_synonyms[i].meant;
 	}
 	return NULL;
+}
+
+char *synonym_option_line(const struct cmd *cmd, char *const *argv, int argc, int at)
+{
+	size_t len = strcspn(argv[at], "=");
+	const char *meant = option_meant(cmd, argv[at], len);
+	const char *value = argv[at][len] ? argv[at] + len + 1 : NULL;
+	size_t end = meant ? strlen(meant) : 0;
+	struct sb line = SB_INIT;
+	bool joins = end > 0 && strchr("=.", meant[end - 1]);
+
+	if (!meant)
+		return NULL;
+	if (strncmp(meant, "help ", 5) == 0)
+		return mem_format("stoker %s", meant);
+	sb_adds(&line, "stoker");
+	for (int i = 1; i < argc; i++) {
+		const char *word = i != at ? argv[i] : value;
+
+		if (i == at)
+			sb_addf(&line, "%s%s%s", end > 0 ? " " : "", meant,
+				joins || !value ? "" : " ");
+		if (word && !is_plain(word)) {
+			sb_release(&line);
+			return NULL;
+		}
+		if (word)
+			sb_addf(&line, "%s%s",
+				i == at || (joins && !value && i == at + 1) ? "" : " ", word);
+	}
+	return sb_take(&line);
 }

@@ -13,7 +13,9 @@
  * caller frees it. */
 char *synonym_line(const struct cmd *table, char *const *words, int count, int least);
 
-/* Returns the cure for an option that a command lacks; NULL if none is known. */
-const char *synonym_option(const struct cmd *cmd, const char *option, size_t len);
+/* Returns the command line that does what a line with an option of another tool means, such as
+ * "stoker run job.yaml" for `run -f job.yaml`; `at` is the option. NULL if there is none; else the
+ * caller frees it. */
+char *synonym_option_line(const struct cmd *cmd, char *const *argv, int argc, int at);
 
 #endif

@@ -127,6 +127,11 @@ struct engine_ops {
 	/* Command by which a person ends the job without stoker; the job's name is appended. NULL:
 	 * end the processes that `wake` returns. */
 	const char *by_hand;
+	/* Process of this node's command on this machine: 1, 0 none runs here now, -1. NULL:
+	 * commands run elsewhere, and `by_shell` says how a person gets a shell beside them. */
+	int (*process)(struct engine *engine, const char *name, const char *prefix, int node,
+		       pid_t *ret, struct err **err);
+	const char *by_shell;
 	/* Appends log bytes of a node from `*offset` on, at most `max`, and advances the offset. 0
 	 * bytes: nothing new (a log that does not exist yet is empty). */
 	int (*logs)(struct engine *engine, const char *name, const char *prefix, int node,

@@ -12,11 +12,13 @@
 #include "jobs/run/journal/lease.h"
 #include "jobs/run/notify.h"
 #include "jobs/run/plan/aws_account.h"
+#include "jobs/run/plan/difference.h"
 #include "jobs/run/plan/own_places.h"
 #include "jobs/run/plan/preflight.h"
 
-#define TAKE_UP_TRIES 4
-#define TAKE_UP_MS    300 /* before the second try; then twice as long */
+#define TAKE_UP_TRIES    4
+#define DIFFERENCES_TOLD 5   /* of two plans */
+#define TAKE_UP_MS       300 /* before the second try; then twice as long */
 
 int ready_open_outside(struct driver *driver, struct err **err)
 {
@@ -85,13 +87,21 @@ static int begin_run(struct driver *driver, struct err **err)
 /* Checks that the journal's plan and the given one are the same. */
 static int check_same_plan(const struct driver *driver, struct err **err)
 {
+	json_auto_t *difference = NULL;
+	AUTO(auto_free) char *words = NULL;
 	char digest[SHA256_HEX];
 
 	plan_digest(driver->plan, digest);
 	if (!driver->options->plan || strcmp(digest, driver->options->plan->digest) == 0)
 		return 0;
-	err_set(err, EXIT_SPEC, "run %s belongs to another plan", driver->run);
-	return err_hint(err, "choose another --id; the spec or its source has changed since");
+	difference = plan_difference(driver->plan, driver->options->plan->json);
+	words = plan_difference_words(difference, DIFFERENCES_TOLD);
+	err_set(err, EXIT_SPEC, "run %s belongs to another plan%s%s", driver->run,
+		words[0] ? "; what has changed since: " : "", words);
+	return err_hint(err,
+			"choose another --id, or undo the change; 'stoker diff %s SPEC' shows "
+			"all of it",
+			driver->run);
 }
 
 static int damage_no_plan(const struct driver *driver, struct err **err)

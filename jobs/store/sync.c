@@ -81,7 +81,8 @@ static int open_local(struct sync *sync, const char *remote_url, struct err **er
 			return -1;
 		sync->own_root = sync->root = found > 0 ? TAKE_FD(root) : -1;
 	}
-	sync->manifest = manifest_open(sync->root, remote_url, !sync->options->dry_run);
+	sync->manifest = manifest_open(sync->root, remote_url,
+				       !sync->options->dry_run && !sync->options->once);
 	return 0;
 }
 

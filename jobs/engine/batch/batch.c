@@ -155,6 +155,9 @@ static int batch_check(struct engine *engine, struct err **err)
 const struct engine_ops batch_ops = {
 	.name = "batch",
 	.machines_apart = true,
+	.by_shell = "'aws batch describe-jobs --jobs', with the id of the job, names the task; "
+		    "'aws ecs execute-command --interactive --command sh --task', with that task, "
+		    "opens a shell where ECS Exec is on",
 	.by_hand = "aws batch terminate-job --reason stopped --job-id, with the id of the job",
 	.in_image = true,
 	.stop_ms = 30000, /* the ECS agent's default between SIGTERM and SIGKILL */

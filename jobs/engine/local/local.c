@@ -518,6 +518,21 @@ static int local_wake(struct engine *engine, const char *name, const char *prefi
 	return count;
 }
 
+static int local_process(struct engine *engine, const char *name, const char *prefix, int node,
+			 pid_t *ret, struct err **err)
+{
+	const struct local *local = (const struct local *)engine;
+	AUTO(local_view_release) struct local_view view = { 0 };
+	int there = local_view_load(local, prefix, &view, err);
+
+	(void)name;
+	if (there <= 0)
+		return there;
+	if (node >= view.record.nodes || !view.nodes[node].alive)
+		return 0;
+	return local_scan_command(view.nodes[node].id.pid, node, ret, err);
+}
+
 const struct engine_ops local_ops = {
 	.name = "local",
 	.open = local_open,
@@ -527,6 +542,7 @@ const struct engine_ops local_ops = {
 	.find = local_find,
 	.describe = local_describe,
 	.stop = local_stop,
+	.process = local_process,
 	.logs = local_logs,
 	.log_size = local_log_size,
 	.log_written = local_log_written,

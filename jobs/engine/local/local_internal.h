@@ -116,6 +116,8 @@ struct local_found {
  * not be looked at: then there may be more. */
 int local_scan_processes(const char *token, const char *order, struct local_found *ret, size_t max,
 			 struct err **err);
+/* Finds the command of this node that an agent has started: 1 and its pid, 0 none, -1. */
+int local_scan_command(pid_t agent, int node, pid_t *ret, struct err **err);
 /* Signals exactly this process, never one that got its pid later. */
 bool local_scan_signal(const struct proc_id *id, int signo);
 /* Collects the exit status of a child of this process that has ended; false if it is not a child,

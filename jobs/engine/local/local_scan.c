@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -14,6 +15,7 @@
 #include <unistd.h>
 
 #include "jobs/base/fs/fs.h"
+#include "jobs/base/variable.h"
 #include "jobs/engine/local/local_internal.h"
 #include "jobs/store/order.h"
 
@@ -175,6 +177,40 @@ int local_scan_processes(const char *token, const char *order, struct local_foun
 		fs_error(err, errno ? errno : EIO, "cannot look at the processes");
 	closedir(proc);
 	return *err ? -1 : (int)count;
+}
+
+/* True if the process is a child of the agent and has what an agent gives to a command alone: its
+ * own helpers lack it. */
+static bool is_command(const char *pid, pid_t agent, const char *rank)
+{
+	AUTO(sb_release) struct sb env = SB_INIT_MAX(TEXT_MAX), stat = SB_INIT_MAX(TEXT_MAX);
+	const char *behind_name;
+	int parent;
+
+	if (is_ours(pid) <= 0 || read_texts(pid, "stat", &stat) <= 0)
+		return false;
+	behind_name = memrchr(stat.text, ')', stat.len);
+	return behind_name && sscanf(behind_name, ") %*c %d", &parent) == 1 && parent == agent &&
+	       read_texts(pid, "environ", &env) > 0 && find_text(&env, rank);
+}
+
+int local_scan_command(pid_t agent, int node, pid_t *ret, struct err **err)
+{
+	AUTO(auto_free)
+	char *rank = mem_format("%s=%d", variable_rows[VAR_NODE_RANK].name, node);
+	DIR *proc = opendir("/proc");
+	struct dirent *entry;
+	int found = 0;
+
+	if (!proc)
+		return fs_error(err, errno, "cannot list the processes");
+	while (!found && (entry = readdir(proc)))
+		if (is_command(entry->d_name, agent, rank)) {
+			*ret = (pid_t)strtol(entry->d_name, NULL, 10);
+			found = 1;
+		}
+	closedir(proc);
+	return found;
 }
 
 bool local_scan_signal(const struct proc_id *id, int signo)

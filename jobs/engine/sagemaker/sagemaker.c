@@ -476,6 +476,8 @@ static int release(struct engine *engine, const char *name, const char *prefix,
 const struct engine_ops sagemaker_ops = {
 	.name = "sagemaker",
 	.machines_apart = true,
+	.by_shell = "with 'sagemaker: {remote_debug: true}' in the spec, 'aws ssm start-session "
+		    "--target sagemaker-training-job:JOB_algo-1' opens a shell on the first node",
 	.by_hand = "aws sagemaker stop-training-job --training-job-name",
 	.in_image = true,
 	.stop_ms = 120000, /* from SIGTERM to SIGKILL, says the developer guide on stopping */

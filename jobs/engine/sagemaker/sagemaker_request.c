@@ -302,6 +302,8 @@ static void put_switches(const struct sagemaker *sagemaker, json_t *body)
 	if (json_array_size(subnets) > 0)
 		js_put(body, "VpcConfig",
 		       json_pack("{s:O, s:O}", "SecurityGroupIds", groups, "Subnets", subnets));
+	if (json_is_true(spec_value(sagemaker, "sagemaker.remote_debug")))
+		js_put(body, "RemoteDebugConfig", json_pack("{s:b}", "EnableRemoteDebug", 1));
 	if (json_is_true(spec_value(sagemaker, "sagemaker.infra_check")))
 		js_put(body, "InfraCheckConfig", json_pack("{s:b}", "EnableInfraCheck", 1));
 	if (json_is_false(spec_value(sagemaker, "sagemaker.profiler")))
