@@ -289,9 +289,9 @@ static int open_to_stop(const struct args *args, enum journal_mode mode, struct 
 {
 	if (args->operand_count > 0)
 		return cmd_run_open(args, mode, ret, run, err);
-	if (journal_open(args->value[OPT_STATE], mode, ret, err) < 0)
+	if (!run[0] && choose_run(args->value[OPT_STATE], "stop", run, err) < 0)
 		return -1;
-	return run[0] ? 0 : choose_run(*ret, "stop", run, err);
+	return journal_open(args->value[OPT_STATE], mode, ret, err);
 }
 
 int cmd_stop(const struct args *args, struct err **err)

@@ -384,7 +384,8 @@ static int read_options(struct log_view *view, struct err **err)
 	}
 	if (args->given[OPT_GREP] && regex_compile(args->value[OPT_GREP], &view->grep, err) < 0) {
 		(*err)->code = EXIT_USAGE;
-		return err_wrap(err, "--grep");
+		err_wrap(err, "--grep");
+		return err_hint(err, "it is a regular expression of PCRE2: \\( is a parenthesis");
 	}
 	return 0;
 }

@@ -47,18 +47,38 @@ static bool is_plain(const char *word)
 				 "._-/@=:,+%")] == '\0';
 }
 
-static bool takes_option(const struct cmd *cmd, const char *word)
+/* Returns the option of the command that a word is; NULL if it is none. */
+static const struct opt_row *option_of(const struct cmd *cmd, const char *word)
 {
 	const char *name = word + strspn(word, "-");
 	size_t len = strcspn(name, "=");
 
-	for (int id = 0; id < OPT_COUNT; id++)
-		if ((OPTS_GLOBAL | cmd->options) >> id & 1 && args_opt_rows[id].help &&
-		    (word[1] == '-' ? strlen(args_opt_rows[id].name) == len &&
-					      memcmp(args_opt_rows[id].name, name, len) == 0
-				    : len == 1 && args_opt_rows[id].letter == name[0]))
-			return true;
-	return false;
+	for (int id = 0; id < OPT_COUNT; id++) {
+		const struct opt_row *row = &args_opt_rows[id];
+
+		if ((OPTS_GLOBAL | cmd->options) >> id & 1 && row->help &&
+		    (word[1] == '-' ? strlen(row->name) == len && memcmp(row->name, name, len) == 0
+				    : len == 1 && row->letter == name[0]))
+			return row;
+	}
+	return NULL;
+}
+
+/* Adds the words that the command takes, as far as they are plain. */
+static void add_words(struct sb *line, const struct cmd *cmd, char *const *words, int count)
+{
+	bool is_value = false;
+
+	for (int i = 0, operands = 0; i < count && is_plain(words[i]); i++) {
+		const struct opt_row *option =
+			!is_value && words[i][0] == '-' ? option_of(cmd, words[i]) : NULL;
+
+		if (!is_value && !option &&
+		    (words[i][0] == '-' || (cmd->most >= 0 && operands++ >= cmd->most)))
+			continue;
+		is_value = option && option->kind != OPT_KIND_FLAG && !strchr(words[i], '=');
+		sb_addf(line, " %s", words[i]);
+	}
 }
 
 /* Finds the command that a meant line begins with, in one word or in two. */
@@ -93,14 +113,7 @@ char *synonym_line(const struct cmd *table, char *const *words, int count, int l
 	if (!cmd)
 		return NULL;
 	sb_addf(&line, "stoker %s", best->meant);
-	for (int i = matched, operands = 0; i < count; i++) {
-		if (!is_plain(words[i]))
-			break;
-		if (words[i][0] == '-' ? !takes_option(cmd, words[i])
-				       : cmd->most >= 0 && operands++ >= cmd->most)
-			continue;
-		sb_addf(&line, " %s", words[i]);
-	}
+	add_words(&line, cmd, words + matched, count - matched);
 	return sb_take(&line);
 }
 
@@ -120,31 +133,33 @@ static const char *option_meant(const struct cmd *cmd, const char *option, size_
 
 char *synonym_option_line(const struct cmd *cmd, char *const *argv, int argc, int at)
 {
-	size_t len = strcspn(argv[at], "=");
+	size_t len = strcspn(argv[at], "="), end;
 	const char *meant = option_meant(cmd, argv[at], len);
 	const char *value = argv[at][len] ? argv[at] + len + 1 : NULL;
-	size_t end = meant ? strlen(meant) : 0;
 	struct sb line = SB_INIT;
-	bool joins = end > 0 && strchr("=.", meant[end - 1]);
+	bool joins, drops;
 
 	if (!meant)
 		return NULL;
 	if (strncmp(meant, "help ", 5) == 0)
 		return mem_format("stoker %s", meant);
+	end = strlen(meant);
+	drops = end > 0 && meant[end - 1] == '*';
+	joins = end > 0 && strchr("=.", meant[end - 1]);
 	sb_adds(&line, "stoker");
 	for (int i = 1; i < argc; i++) {
 		const char *word = i != at ? argv[i] : value;
+		bool belongs = !value && i == at + 1; /* to the option */
 
-		if (i == at)
-			sb_addf(&line, "%s%s%s", end > 0 ? " " : "", meant,
-				joins || !value ? "" : " ");
-		if (word && !is_plain(word)) {
+		if (i == at && end > 0)
+			sb_addf(&line, " %.*s", (int)(drops ? end - 2 : end), meant);
+		if (!word || (drops && (belongs || i == at)))
+			continue;
+		if (!is_plain(word)) {
 			sb_release(&line);
 			return NULL;
 		}
-		if (word)
-			sb_addf(&line, "%s%s",
-				i == at || (joins && !value && i == at + 1) ? "" : " ", word);
+		sb_addf(&line, "%s%s", joins && (belongs || i == at) ? "" : " ", word);
 	}
 	return sb_take(&line);
 }

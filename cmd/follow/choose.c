@@ -60,9 +60,9 @@ static const char *read_answer(const json_t *runs)
 	return NULL;
 }
 
-int choose_run(struct journal *journal, const char *verb, char run[JOURNAL_RUN_MAX],
-	       struct err **err)
+int choose_run(const char *state, const char *verb, char run[JOURNAL_RUN_MAX], struct err **err)
 {
+	AUTO(journal_freep) struct journal *journal = NULL;
 	json_auto_t *runs = json_array();
 	const char *chosen;
 
@@ -70,7 +70,8 @@ int choose_run(struct journal *journal, const char *verb, char run[JOURNAL_RUN_M
 		err_set(err, EXIT_USAGE, "%s needs RUN", verb);
 		return err_hint(err, "'stoker list' shows all runs; @last is the newest");
 	}
-	if (find_unfinished(journal, runs, err) < 0)
+	if (journal_open(state, JOURNAL_READ, &journal, err) < 0 ||
+	    find_unfinished(journal, runs, err) < 0)
 		return -1;
 	if (json_array_size(runs) == 0) {
 		err_set(err, EXIT_NOT_FOUND, "no run goes on in '%s'", journal_url(journal));

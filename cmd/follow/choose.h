@@ -4,10 +4,9 @@
 
 #include "jobs/run/journal/journal.h"
 
-/* Shows the unfinished runs of the journal on a terminal and asks which one `verb` ("stop") is to
- * have. EXIT_USAGE without a terminal, or if the answer names none; EXIT_NOT_FOUND if no run goes
- * on. */
-int choose_run(struct journal *journal, const char *verb, char run[JOURNAL_RUN_MAX],
-	       struct err **err);
+/* Shows the unfinished runs of the state (--state) on a terminal and asks which one `verb` ("stop")
+ * is to have. EXIT_USAGE without a terminal, or if the answer names none; EXIT_NOT_FOUND if no run
+ * goes on. */
+int choose_run(const char *state, const char *verb, char run[JOURNAL_RUN_MAX], struct err **err);
 
 #endif

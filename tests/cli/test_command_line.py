@@ -17,9 +17,6 @@ WRONG = [
     (["run", "--detatch", "SPEC"], ["--detatch"], []),
     (["run", "--dryrun", "SPEC"], ["--dryrun"], ["--dry-run"]),
     (["plan", "-x", "SPEC"], ["-x"], []),
-    (["run"], ["SPEC"], ["run"]),
-    (["plan"], ["SPEC"], []),
-    (["validate"], ["SPEC"], []),
     (["run", "SPEC", "SPEC"], ["does not take"], ["usage"]),
     (["plan", "SPEC", "other.yaml"], ["other.yaml"], []),
     (["run", "SPEC", "--id"], ["--id"], []),
@@ -40,17 +37,11 @@ WRONG = [
     (["--json=yes", "list"], ["--json"], []),
     (["\u2013-json", "list"], ["\u2013"], ["--json"]),
     (["run", "SPEC", "\u2014set", "name=x"], ["\u2014"], ["--set"]),
-    (["status", "no-such-run"], ["no-such-run"], ["list"]),
-    (["events", "no-such-run"], ["no-such-run"], ["list"]),
-    (["logs", "no-such-run"], ["no-such-run"], ["list"]),
-    (["events"], ["RUN"], []),
-    (["logs"], ["RUN"], []),
     (["status", "a", "b"], ["b"], []),
     (["logs", "@last", "--phase", "trian"], ["trian"], ["train"]),
     (["cache"], ["cache"], ["verify"]),
     (["cache", "vrify", "/tmp"], ["vrify"], ["cache ls, cache verify, cache why, cache pull, cache push, cache gc"]),
     (["cache", "--json"], ["unknown command"], ["cache ls, cache verify, cache why, cache pull, cache push, cache gc"]),
-    (["cache", "why"], ["SPEC"], []),
     (["cache", "ls"], ["URL"], []),
     (["cache", "gc"], ["URL"], []),
     (["cache", "gc", "/tmp", "--older-than", "old"], ["--older-than", "old"], ["30d"]),
@@ -61,6 +52,20 @@ WRONG = [
     (["help", "nosuch"], ["nosuch"], []),
     (["version", "1"], ["1"], []),
     (["list", "extra"], ["extra"], []),
+    (["stop"], ["RUN"], ["list"]),
+    (["logs", "--tail", "few"], ["--tail", "few"], ["--tail 1"]),
+    (["logs", "--tail", "1000001"], ["--tail"], []),
+    (["logs", "--since", "yesterday"], ["--since", "yesterday"], ["10m"]),
+    (["logs", "--since", "2026-02-30x"], ["--since"], ["10m"]),
+    (["logs", "--grep", "(", "x"], ["--grep", "parenthesis"], []),
+    (["logs", "--node", "1", "--all-nodes"], ["--all-nodes"], ["one of them"]),
+    (["wait", "--timeout", "soon"], ["--timeout", "soon"], ["90s"]),
+    (["wait", "--timeout", "0s"], ["--timeout"], ["90s"]),
+    (["cp", "x:model", "to"], ["x:model"], ["RUN:checkpoint"]),
+    (["cp", "x:log"], ["cp needs"], ["usage"]),
+    (["exec"], ["exec needs"], ["usage"]),
+    (["exec", "x"], ["needs a command"], ["--"]),
+    (["diff", "x"], ["diff needs"], ["usage"]),
     (["--state"], ["--state"], []),
     (["--state", "", "list"], ["--state"], []),
     (["--json", "--quiet", "--verbos", "list"], ["--verbos"], []),
@@ -128,7 +133,7 @@ def test_a_unique_prefix_is_enough(project):
 
 def test_last_without_any_run_says_so(project):
     result = project.stoker("status", "@last")
-    assert result.code == 2
+    assert result.code == 9
     assert "hint:" in result.err
 
 
@@ -202,7 +207,7 @@ def test_a_stdout_that_fails_is_not_said_to_be_full(project):
 def test_a_family_of_commands_has_help_too(argv):
     result = cli.stoker(*argv)
     assert result.code == 0 and not result.err, str(result)
-    for name in ("cache ls URL", "cache verify URL|SPEC", "cache why SPEC", "cache pull URL DIR", "cache push DIR URL", "cache gc URL"):
+    for name in ("cache ls URL", "cache verify URL|SPEC", "cache why [SPEC]", "cache pull URL DIR", "cache push DIR URL", "cache gc URL"):
         assert name in result.out, str(result)
 
 
@@ -216,3 +221,35 @@ def test_no_line_of_the_help_ends_in_a_blank():
         for line in cli.stoker("help", topic).out.splitlines():
             assert line == line.rstrip(), repr(line)
     assert "stoker list\n" in cli.stoker("list", "extra").err
+
+
+@pytest.mark.parametrize("argv", [["status"], ["events"], ["logs"], ["attach"], ["wait"], ["resume"], ["stop"], ["rm"],
+                                  ["diff", "no-such-run"], ["exec"], ["cp"]])
+def test_a_run_that_is_not_there_has_an_exit_code_of_its_own(project, argv):
+    more = {"exec": ["no-such-run", "--", "true"], "cp": ["no-such-run:log", "to"]}.get(argv[0], ["no-such-run"])
+    result = project.stoker(*argv, *more)
+    assert result.code == 9 and "no run 'no-such-run'" in result.err and "list" in result.cure, str(result)
+    assert not project.state.exists() and not (project.source / "to").exists()
+
+
+def piped(text):
+    """The reading end of a pipe that holds the text and is closed at the other end."""
+    reader, writer = os.pipe()
+    with open(writer, "wb") as file:
+        file.write(text)
+    return open(reader, "rb")
+
+
+@pytest.mark.parametrize("argv", [["run"], ["plan"], ["validate"], ["cache", "why"]])
+def test_the_spec_is_stoker_yaml_unless_another_is_named(project, argv):
+    project.write(compile=None, hyperparameters=None, command=["true"])
+    assert project.stoker(*argv).code == 0
+    assert project.stoker(*argv, "-", stdin=piped(project.spec_path.read_bytes())).code == 0
+    project.spec_path.unlink()
+    result = project.stoker(*argv)
+    assert result.code == 3 and "stoker.yaml" in result.err and "stoker init" in result.cure, str(result)
+
+
+def test_problems_of_a_spec_from_a_pipe_have_a_place(project):
+    result = project.stoker("validate", "-", stdin=piped(b"version: 1\nnmae: x\n"))
+    assert result.code == 3 and "-:2:1: unknown field 'nmae'" in result.err, str(result)

@@ -5,7 +5,7 @@
 
 static void the_table_has_the_codes_of_the_contract_in_order(void **state)
 {
-	static const int want[] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 70, 75 };
+	static const int want[] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 70, 75 };
 
 	(void)state;
 	assert_int_equal(exitcode_row_count, STK_LENGTH(want));

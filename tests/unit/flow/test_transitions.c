@@ -2,6 +2,7 @@
  * borders between. The state before is written down, not played. */
 #include "tests/unit/flow/story.h"
 
+#include "jobs/base/mem.h"
 #include "jobs/flow/internal.h"
 #include "jobs/flow/rules.h"
 
@@ -193,8 +194,9 @@ static void a_checkpoint_and_a_success_end_a_row_of_failures(void **state)
 	}
 }
 
-/* A machine that lost power loses entries that were not synced: the verdict of the driver that takes
- * over afterwards does not use up the one repeat, unless the compiler itself reported a failure. */
+/* A machine that lost power loses entries that were not synced: the verdict of the driver that
+ * takes over afterwards does not use up the one repeat, unless the compiler itself reported a
+ * failure. */
 static void a_driver_that_takes_over_before_the_verdict_grants_a_repeat(void **state)
 {
 	static const enum flow_state states[] = { FLOW_PLANNED, FLOW_PRECOMPILE, FLOW_VERIFY,

@@ -1,0 +1,202 @@
+"""What a person does around a run: its logs searched and cut, its end waited for, what it made
+copied, a command run beside it, two runs compared."""
+
+import json
+import time
+
+import pytest
+import stoker as cli
+from shell_terminal import ShellTerminal
+
+SCRIPT = """\
+import os, sys, time
+for step in range(int(os.environ["STEPS"])):
+    print(f"step: {step} node {os.environ['STOKER_NODE_RANK']}", flush=True)
+    while os.environ.get("HOLD") and step == 3 and os.path.exists(os.environ["HOLD"]):
+        time.sleep(0.05)
+with open(os.environ["STOKER_OUTPUT_DIR"] + "/result.txt", "w") as file:
+    print("made", file=file)
+sys.exit(int(os.environ.get("EXIT", 0)))
+"""
+
+TENSORS = b'{"w":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}}'
+SAVES = f"""
+import os, pathlib
+
+
+def end(args):
+    folder = pathlib.Path(os.environ["STOKER_CHECKPOINT_DIR"]) / "checkpoint-9"
+    folder.mkdir()
+    (folder / "model.safetensors").write_bytes({len(TENSORS).to_bytes(8, "little") + TENSORS + bytes(8)!r})
+"""
+
+
+@pytest.fixture
+def job(project):
+    (project.source / "train.py").write_text(SCRIPT)
+    project.write(compile=None, hyperparameters=None, env={"STEPS": "20"}, retry={"attempts": 1})
+    return project
+
+
+@pytest.fixture
+def held(job, tmp_path):
+    """A run that goes on until its hold is removed."""
+    hold = tmp_path / "hold"
+    hold.touch()
+    job.run("--id", "held", "--detach", "--set", f"env.HOLD={hold}")
+    while "step: 3" not in job.stoker("logs", "held").out:
+        assert job.stoker("status", "held", "--exit-code").code == 8
+        time.sleep(0.1)
+    yield hold
+    hold.unlink(missing_ok=True)
+    job.stoker("wait", "held")
+
+
+def lines(result):
+    return result.out.splitlines()
+
+
+def test_the_last_lines_and_those_that_match(job):
+    job.run("--id", "one", "--set", "resources.nodes=2")
+    assert lines(job.ok("logs", "--tail", "2")) == ["step: 18 node 0", "step: 19 node 0"]
+    assert lines(job.ok("logs", "-n", "0")) == []
+    assert len(lines(job.ok("logs", "--tail", "1000"))) == 20
+    assert lines(job.ok("logs", "--grep", r"step: 1\d n")) == [f"step: {step} node 0" for step in range(10, 20)]
+    assert lines(job.ok("logs", "--grep", "step", "--tail", "1", "--node", "1")) == ["step: 19 node 1"]
+    both = lines(job.ok("logs", "--all-nodes", "--tail", "1"))
+    assert both == ["[node 0] step: 19 node 0", "[node 1] step: 19 node 1"]
+
+
+def test_the_last_lines_of_a_long_log_with_lines_of_its_own_between(job):
+    job.run("--id", "long", "--set", "env.STEPS=20000")
+    assert lines(job.ok("logs", "--tail", "3")) == [f"step: {step} node 0" for step in (19997, 19998, 19999)]
+    everything = lines(job.ok("logs"))
+    for count in (1, 100, 5000, 19999, 20000, 30000):
+        assert lines(job.ok("logs", "--tail", str(count))) == everything[-count:]
+
+
+def test_times_of_lines_bound_them(job):
+    before = time.time()
+    job.run("--id", "one")
+    rows = job.ok("--json", "logs").lines
+    assert len(rows) == 20 and all(row["at"].endswith("Z") for row in rows)
+    stamped = lines(job.ok("logs", "--timestamps"))
+    assert [line.split(" ", 1)[1] for line in stamped] == lines(job.ok("logs"))
+    assert [line.split(" ", 1)[0] for line in stamped] == [row["at"] for row in rows]
+    assert len(lines(job.ok("logs", "--since", f"{int(time.time() - before) + 3600}s"))) == 20
+    assert lines(job.ok("logs", "--since", "2999-01-01")) == []
+    assert len(lines(job.ok("logs", "--since", "2001-01-01T12:30:00Z"))) == 20
+    for times in (job.state).rglob("times"):
+        assert times.stat().st_mode & 0o777 == 0o600
+        times.write_text(f"0 {int(before * 1000)}\ngarbage\n99999999 1")
+    assert len(lines(job.ok("logs", "--since", "2001-01-01"))) == 20
+
+
+def test_following_begins_with_the_last_lines(job, held):
+    process = job.start("logs", "held", "--tail", "1", "--follow")
+    assert process.stdout.readline() == b"step: 3 node 0\n"
+    held.unlink()
+    out, _ = process.communicate(timeout=cli.SECONDS)
+    assert out.decode().splitlines() == [f"step: {step} node 0" for step in range(4, 20)]
+
+
+def test_waiting_gives_the_exit_code_of_the_run(job, held):
+    late = job.stoker("wait", "held", "--timeout", "1s")
+    assert late.code == 8 and "not ended" in late.err, str(late)
+    assert job.stoker("status", "held", "--exit-code").code == 8
+    waiting = job.start("--json", "wait", "held")
+    held.unlink()
+    out, _ = waiting.communicate(timeout=cli.SECONDS)
+    assert waiting.returncode == 0 and json.loads(out)["state"] == "succeeded"
+    job.stoker("run", "--id", "bad", "--set", "env.EXIT=3")
+    assert job.stoker("wait", "bad").code == job.stoker("status", "bad", "--exit-code").code == 1
+    assert job.stoker("status", "bad").code == 0
+
+
+def test_watching_needs_a_terminal_or_prints_an_object_for_each_change(job, held):
+    refused = job.stoker("status", "--watch")
+    assert refused.code == 2 and "terminal" in refused.err and "--json" in refused.cure
+    process = job.start("--json", "status", "--watch", "held")
+    first = json.loads(process.stdout.readline())
+    assert first["state"] == "running"
+    held.unlink()
+    out, _ = process.communicate(timeout=cli.SECONDS)
+    rows = [json.loads(line) for line in out.splitlines()]
+    assert rows[-1]["state"] == "succeeded" and process.returncode == 0
+
+
+def test_a_command_beside_the_job_has_its_environment_and_folder(job, held):
+    said = job.stoker("exec", "held", "--", "sh", "-c", "echo $STOKER_RUN $STEPS $STOKER_NODE_RANK; ls; exit 5")
+    assert said.code == 5, str(said)
+    assert said.out.splitlines()[0] == "held 20 0" and "train.py" in said.out.split()
+    assert job.stoker("exec", "--", "true").code == 0
+    absent = job.stoker("exec", "--", "no-such-program")
+    assert absent.code == 4 and "no-such-program" in absent.err and absent.cure
+    assert job.stoker("exec", "held", "--node", "1", "--", "true").code == 2
+    held.unlink()
+    job.ok("wait", "held")
+    over = job.stoker("exec", "held", "--", "true")
+    assert over.code == 4 and "runs" in over.err and over.cure
+
+
+def test_what_a_run_made_is_copied(job, tmp_path):
+    job.run("--id", "one", "--set", "resources.nodes=2")
+    job.ok("cp", "one:outputs", tmp_path / "out")
+    job.ok("cp", "@last:log", tmp_path / "out")
+    made = {str(path.relative_to(tmp_path / "out")): path.read_text()
+            for path in (tmp_path / "out").rglob("*") if path.is_file()}
+    log = [f"step: {step} node %d\n" for step in range(20)]
+    assert made == {"node-0/result.txt": "made\n", "node-1/result.txt": "made\n",
+                    "train-1-node-0.log": "".join(log) % ((0,) * 20), "train-1-node-1.log": "".join(log) % ((1,) * 20)}
+    none = job.stoker("cp", "one:checkpoint", tmp_path / "out")
+    assert none.code == 4 and "no complete checkpoint" in none.err and none.cure
+    assert job.stoker("cp", "log", "/proc/nowhere").code == 4
+
+
+def test_the_newest_checkpoint_is_copied_under_its_name(project, tmp_path):
+    project.extra(SAVES)
+    project.write(compile=None)
+    project.run("--id", "one")
+    status = project.status("one")
+    project.ok("cp", "one:checkpoint", tmp_path / "models")
+    name = status["checkpoint"]["url"].rstrip("/").rsplit("/", 1)[1]
+    copied = {str(path.relative_to(tmp_path / "models")) for path in (tmp_path / "models").rglob("*") if path.is_file()}
+    assert copied and all(path.split("/")[0] == name for path in copied), copied
+
+
+def test_differences_are_named_and_are_an_exit_code(job):
+    job.run("--id", "one")
+    job.run("--id", "two", "--set", "env.STEPS=3", "--set", "env.API_TOKEN=hidden-value")
+    same = job.stoker("diff", "one", "./stoker.yaml")
+    assert (same.code, same.out) == (0, ""), str(same)
+    other = job.stoker("diff", "one", "two")
+    assert other.code == 1 and 'env.STEPS: "20" -> "3"' in other.out, str(other)
+    assert "env.API_TOKEN" in other.out and "hidden-value" not in other.out
+    (job.source / "train.py").write_text(SCRIPT + "# more\n")
+    edited = job.stoker("--json", "diff", "one", "./stoker.yaml")
+    assert edited.code == 1 and {row["field"] for row in edited.lines} >= {"source.digest"}, str(edited)
+
+
+def test_a_repeated_id_names_what_has_changed(job):
+    job.run("--id", "one")
+    other = job.stoker("run", "--id", "one", "--set", "env.STEPS=7")
+    assert other.code == 3 and 'env.STEPS: "20" -> "7"' in other.err and "stoker diff one" in other.cure, str(other)
+
+
+def test_stop_asks_on_a_terminal(job, held):
+    argv = [str(cli.BINARY), "stop"]
+    with ShellTerminal(argv, job.env(TERM="xterm"), job.source) as terminal:
+        terminal.until(r"1  held  fake, train running[\s\S]*which run is to stop")
+        terminal.type("1\r")
+        terminal.until("run stopped")
+    assert job.stoker("wait", "held").code == 6
+    with ShellTerminal(argv, job.env(TERM="xterm"), job.source) as terminal:
+        terminal.until("no run goes on")
+
+
+def test_the_first_words_of_a_page_of_logs_are_its_own(job):
+    """Prefixes and times are ours; a line that poses as one of them stays what it is."""
+    (job.source / "train.py").write_text("print('[node 7] \x1b[31mred')\n")
+    job.run("--id", "one")
+    said = job.ok("logs", "--all-nodes", "--color", "always")
+    assert said.out == "[node 0] [node 7] \\x1b[31mred\n", str(said)
