@@ -20,7 +20,7 @@ const struct exit_row exitcode_rows[] = {
 	{ EXIT_STOPPED, "stopped", "stopped on request" },
 	{ EXIT_BUSY, "busy", "another driver has this run" },
 	{ EXIT_DETACHED, "detached", "an interrupt detached stoker; the run goes on" },
-	{ EXIT_NOT_FOUND, "not-found", "not found: no such run" },
+	{ EXIT_NOT_FOUND, "absent", "not found: no such run" },
 	{ EXIT_DEFECT, "defect", "a defect in stoker itself" },
 	{ EXIT_UNREACHABLE, "unreachable",
 	  "a service could not be reached for limits.unreachable; the run is safe, resume it" },

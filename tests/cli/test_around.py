@@ -200,3 +200,13 @@ def test_the_first_words_of_a_page_of_logs_are_its_own(job):
     job.run("--id", "one")
     said = job.ok("logs", "--all-nodes", "--color", "always")
     assert said.out == "[node 0] [node 7] \\x1b[31mred\n", str(said)
+
+
+@pytest.mark.parametrize("regex, of", [(r"Epoch ([0-9]+)/([0-9]+)", None), (r"Epoch ([0-9]+)", 6)])
+def test_epochs_count_as_progress_where_there_are_no_steps(job, regex, of):
+    (job.source / "train.py").write_text("import time\nfor epoch in range(1, 7):\n"
+                                         "    print(f'Epoch {epoch}/6', flush=True)\n    time.sleep(0.2)\n")
+    job.write(metrics=[{"name": "step", "regex": regex}], progress=of and {"of": of})
+    job.run("--id", "one")
+    progress = job.status("one")["progress"]
+    assert (progress["step"], progress["of"]) == (6, 6), progress

@@ -98,7 +98,24 @@ static void update_step(struct metrics *metrics, int64_t *current, double value)
 		begin_row(metrics, -1);
 	*current = step;
 	if (!metrics->progress.known || step > metrics->progress.step)
-		metrics->progress = (struct step_progress){ true, step };
+		metrics->progress = (struct step_progress){ true, step, metrics->progress.of };
+}
+
+/* Reads the number of the last step, if the pattern has a group for it. */
+static void update_last(struct metrics *metrics, const struct metric *metric, const char *line,
+			size_t len)
+{
+	struct regex_span spans[REGEX_GROUPS_MAX + 1] = { 0 };
+	AUTO(auto_free) char *text = NULL;
+	int64_t of;
+
+	if (regex_groups(metric->regex) < 2 || !regex_find(metric->regex, line, len, 0, spans) ||
+	    !spans[2].set)
+		return;
+	text = mem_copy_n(line + spans[2].from, spans[2].to - spans[2].from);
+	of = strtoll(text, NULL, 10);
+	if (of > 0)
+		metrics->progress.of = of;
 }
 
 static bool find_step(struct metrics *metrics, int64_t *current, const char *line, size_t len)
@@ -109,6 +126,7 @@ static bool find_step(struct metrics *metrics, int64_t *current, const char *lin
 	for (size_t i = 0; i < metrics->count; i++)
 		if (metrics->list[i].is_step && read_number(&metrics->list[i], line, len, &value)) {
 			update_step(metrics, current, value);
+			update_last(metrics, &metrics->list[i], line, len);
 			found = true;
 		}
 	return found;
@@ -184,6 +202,8 @@ json_t *metrics_keep(const struct metrics *metrics)
 	js_put(kept, "row", row);
 	if (metrics->progress.known)
 		js_put(kept, "step", json_integer(metrics->progress.step));
+	if (metrics->progress.of > 0)
+		js_put(kept, "of", json_integer(metrics->progress.of));
 	return kept;
 }
 
@@ -202,7 +222,8 @@ void metrics_restore(struct metrics *metrics, const json_t *kept)
 	}
 	metrics->row_step = js_int(kept, "row_step", -1);
 	if (json_object_get(kept, "step"))
-		metrics->progress = (struct step_progress){ true, js_int(kept, "step", 0) };
+		metrics->progress = (struct step_progress){ true, js_int(kept, "step", 0),
+							    js_int(kept, "of", 0) };
 }
 
 struct step_progress metrics_progress(const struct metrics *metrics)

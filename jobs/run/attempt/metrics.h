@@ -3,7 +3,8 @@
  * where the number begins; the whole number is read from there, also where the pattern would cut
  * `6.25e-05` to `6.25`.
  *
- * The metric called `step` drives progress. Every other number belongs to a step: to the step on
+ * The metric called `step` drives progress; a second group in its pattern is the number of the last
+ * step, as in "Epoch 3/60". Every other number belongs to a step: to the step on
  * its own line, else to the newest step that the same node's log has told. The numbers of one step
  * are a row, and only rows are told: a loss of step 10 never stands beside step 20.
  */
@@ -40,6 +41,7 @@ const char *metrics_given_up(struct metrics *metrics);
 struct step_progress {
 	bool known;   /* a step was seen */
 	int64_t step; /* the largest */
+	int64_t of;   /* the last step, by the second group of its pattern; 0: not known */
 };
 struct step_progress metrics_progress(const struct metrics *metrics);
 

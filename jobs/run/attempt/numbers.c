@@ -75,13 +75,25 @@ static const json_t *find_step_rate(struct attempt_watch *watch, bool at_end)
 
 /* ---- telling --------------------------------------------------------------------------- */
 
+/* Returns the number of the last step: by the spec, by a hyperparameter of a known name, or by the
+ * log; 0 if it is not known. */
+static int64_t last_step(const struct attempt_watch *watch)
+{
+	const json_t *plan = watch->driver->plan;
+	int64_t of = js_int(js_path(plan, "spec.progress"), "of", 0);
+
+	if (of == 0)
+		of = js_int(js_path(plan, "steps"), "train", 0);
+	return of > 0 ? of : metrics_progress(watch->metrics).of;
+}
+
 /* Fills in a train.progress of this step (-1: none) as of now. `numbers` and `step_rate` are
  * borrowed. */
 static void fill_progress(const struct attempt_watch *watch, int64_t step, json_t *numbers,
 			  const json_t *step_rate, struct event *ret)
 {
 	struct step_progress newest = metrics_progress(watch->metrics);
-	int64_t of = js_int(js_path(watch->driver->plan, "steps"), "train", 0);
+	int64_t of = last_step(watch);
 	struct step_rate rate = step_rate_reported(js_real(step_rate, "rate", 0));
 	int64_t arrived_ms = step_rate_arrived_ms(step_rate, step);
 
