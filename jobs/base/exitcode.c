@@ -6,7 +6,8 @@
 const struct exit_row exitcode_rows[] = {
 	{ EXIT_DONE, "done", "done as asked" },
 	{ EXIT_RUN_FAILED, "failed",
-	  "the run failed for good: user code, configuration found at run time, data, compile "
+	  "diff: they differ; else the run failed for good: user code, configuration found at run "
+	  "time, data, compile "
 	  "error, "
 	  "budget used up" },
 	{ EXIT_USAGE, "usage", "wrong usage of the command line" },
