@@ -4,8 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "jobs/base/text/text.h"
 #include "jobs/base/variable.h"
 #include "jobs/engine/delivery/agent_delivery.h"
+#include "jobs/run/plan/own_rows.h"
 #include "jobs/run/plan/plan.h"
 #include "jobs/spec/fields/names.h"
 
@@ -71,7 +73,9 @@ char *unpassed_hint(const json_t *plan, enum phase phase,
 	const json_t *name;
 	size_t i;
 
-	if (agent_delivery_way(plan) != AGENT_DELIVERY_NONE)
+	/* The author of a row of their own knows the cure better. */
+	if (agent_delivery_way(plan) != AGENT_DELIVERY_NONE ||
+	    text_starts(classification->rule, OWN_ROW_PREFIX))
 		return NULL;
 	failure_variables(classification, consider, &unpassed);
 	json_array_foreach (names, i, name)

@@ -42,7 +42,7 @@ static void check_command(struct binder *binder, enum spec_field command)
 void lint_command(struct binder *binder)
 {
 	static const enum spec_field commands[] = { SPEC_COMMAND, SPEC_EVALUATE_COMMAND,
-						    SPEC_INFER_COMMAND, SPEC_NOTIFY_COMMAND };
+						    SPEC_INFER_COMMAND };
 
 	for (size_t i = 0; i < STK_LENGTH(commands); i++)
 		check_command(binder, commands[i]);

@@ -19,7 +19,8 @@ static void assert_parses(field_id id, const char *text)
 	node = bind_text(arena, &binder.reporter, id, text, NULL);
 	assert_non_null(node);
 	if (node->kind == NODE_SCALAR)
-		value = value_convert(&binder, id, node, &path);
+		value = value_convert(&binder, field_table[id].single ? field_item(id) : id, node,
+				      &path);
 	for (size_t i = 0; node->kind == NODE_LIST && i < node->count; i++) {
 		struct node *item = node->entries[i].value;
 		json_auto_t *one = NULL;
@@ -171,6 +172,10 @@ static const json_t *schema_of_row(const json_t *schema, const char *path)
 		AUTO(auto_free) char *name = mem_copy_n(path, len);
 
 		if (strncmp(path, "[]", 2) == 0) {
+			const json_t *ways = json_object_get(schema, "anyOf");
+
+			/* A list that may be a single item begins with the list. */
+			schema = ways ? json_array_get(ways, 0) : schema;
 			schema = json_object_get(schema, "items");
 			len = 2;
 		} else if (strcmp(path, "*") == 0) {
