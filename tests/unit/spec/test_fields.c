@@ -1,6 +1,7 @@
 /* The field table itself: complete, in order, and true to its own parser. */
 #include "tests/unit/spec/spec_fixture.h"
 
+#include "jobs/spec/lint/habits.h"
 #include "jobs/spec/resolved.h"
 
 /* A text through all checks of its row, as the user's would go. */
@@ -204,9 +205,28 @@ static void the_schema_has_every_field(void **state)
 	assert_true(json_is_false(json_object_get(schema, "additionalProperties")));
 }
 
+static void a_habit_leads_to_a_field_and_hides_none(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < habit_count; i++) {
+		const struct habit *habit = &habits[i];
+
+		assert_true(habit->meant || habit->how);
+		if (habit->meant && strncmp(habit->meant, "hyperparameters.", 16) != 0 &&
+		    field_find(habit->meant) == FIELD_NONE)
+			fail_msg("%s: there is no %s", habit->name, habit->meant);
+		if (field_child(FIELD_NONE, habit->name) != FIELD_NONE)
+			fail_msg("%s is a field itself", habit->name);
+		for (size_t other = 0; other < i; other++)
+			if (strcmp(habits[other].name, habit->name) == 0)
+				fail_msg("%s is there twice", habit->name);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_habit_leads_to_a_field_and_hides_none),
 		cmocka_unit_test(paths_are_unique_and_members_follow_their_section),
 		cmocka_unit_test(lists_and_free_maps_have_their_item_row_next),
 		cmocka_unit_test(every_field_has_help_and_every_value_an_example),
