@@ -86,7 +86,7 @@ void env_file_load(struct binder *binder)
 	size_t i;
 
 	binder->spec->env_files = json_object();
-	if (rules_on_aws(binder->spec))
+	if (access_on_aws(binder->spec))
 		return; /* refused as a whole */
 	json_array_foreach (paths, i, path)
 		load_one(binder, json_string_value(path), i);

@@ -45,7 +45,7 @@ void pass_env_load(struct binder *binder)
 	size_t i;
 
 	binder->spec->passed = json_object();
-	if (rules_on_aws(binder->spec))
+	if (access_on_aws(binder->spec))
 		return; /* refused as a whole */
 	json_array_foreach (names, i, name)
 		check_one(binder, json_string_value(name), i);

@@ -110,8 +110,6 @@ struct node *bind_text(struct arena *arena, struct reporter *reporter, field_id 
 void rules_check(struct binder *binder);
 void rules_toolkit(struct binder *binder);     /* limits of sagemaker.launcher: toolkit */
 void rules_environment(struct binder *binder); /* env, secrets, env_file, pass_env */
-/* True if a service of AWS runs the job. */
-bool rules_on_aws(const struct spec *spec);
 /* True in script mode: no agent runs in the job, and the image starts torchrun and the front
  * end. */
 bool spec_has_toolkit(const struct spec *spec);
@@ -130,6 +128,9 @@ struct mark access_mark_of_entry(const struct entry *entry);
 struct mark access_mark_of_field(const struct spec *spec, enum spec_field field);
 /* Returns the node written for a row, NULL if there is none. */
 const struct node *access_node_of_field(const struct spec *spec, enum spec_field field);
+
+/* True if a service of AWS runs the job. */
+bool access_on_aws(const struct spec *spec);
 
 /* Add a problem at a field that was bound, or with `member` (".HOME", "[2].name") at that member
  * of it. The message needs no place; problem_hint() adds the cure. */

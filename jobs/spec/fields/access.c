@@ -80,6 +80,11 @@ bool spec_says(const struct spec *spec, enum spec_field field, const char *word)
 	return text && strcmp(text, word) == 0;
 }
 
+bool access_on_aws(const struct spec *spec)
+{
+	return spec_says(spec, SPEC_ENGINE, "batch") || spec_says(spec, SPEC_ENGINE, "sagemaker");
+}
+
 bool spec_is_set(const struct spec *spec, enum spec_field field)
 {
 	return spec->written[field] != NULL;

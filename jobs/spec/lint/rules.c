@@ -7,11 +7,6 @@
 #include "jobs/base/text/text.h"
 #include "jobs/spec/resolved.h"
 
-bool rules_on_aws(const struct spec *spec)
-{
-	return spec_says(spec, SPEC_ENGINE, "batch") || spec_says(spec, SPEC_ENGINE, "sagemaker");
-}
-
 static void needed_by_engine(struct binder *binder, enum spec_field field)
 {
 	const struct spec *spec = binder->spec;
@@ -61,7 +56,7 @@ static void check_engine(struct binder *binder)
 						  SPEC_INFER_OUTPUT };
 	const struct spec *spec = binder->spec;
 
-	if (!rules_on_aws(spec))
+	if (!access_on_aws(spec))
 		return;
 	needed_by_engine(binder, SPEC_WORKSPACE);
 	needed_by_engine(binder, SPEC_IMAGE);
@@ -98,7 +93,7 @@ static void check_compile(struct binder *binder)
 					   "'compile.cache_url' is missing: kind '%s' needs it",
 					   spec_str(spec, SPEC_COMPILE_KIND)),
 			     "for example cache_url: %s",
-			     rules_on_aws(spec) ? "s3://bucket/neuron-cache" : "./cache");
+			     access_on_aws(spec) ? "s3://bucket/neuron-cache" : "./cache");
 }
 
 static void check_retry(struct binder *binder)

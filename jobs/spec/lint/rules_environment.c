@@ -33,7 +33,7 @@ static void must_be_kept_by_aws(struct binder *binder, const struct entry *entry
 	const struct node *from = entry->value;
 	AUTO(auto_free) char *field = NULL;
 
-	if (!rules_on_aws(binder->spec) || !entry->key || from->kind != NODE_SCALAR ||
+	if (!access_on_aws(binder->spec) || !entry->key || from->kind != NODE_SCALAR ||
 	    !(text_starts(from->text, "env:") || text_starts(from->text, "file:")))
 		return;
 	field = mem_format("secrets.%s", entry->key);
@@ -77,8 +77,8 @@ static bool refuse_on_aws(struct binder *binder, enum spec_field field, const ch
 {
 	const struct spec *spec = binder->spec;
 
-	if (!rules_on_aws(spec) || json_array_size(spec_get(spec, field)) == 0)
-		return rules_on_aws(spec);
+	if (!access_on_aws(spec) || json_array_size(spec_get(spec, field)) == 0)
+		return access_on_aws(spec);
 	problem_hint(
 		spec_error(binder, field, NULL, "'%s' is for local and slurm: %s engine '%s'",
 			   field_table[field].path, what, spec_str(spec, SPEC_ENGINE)),
