@@ -26,9 +26,9 @@ static const char *const missing[] = {
 };
 
 /* The first row whose text is in the evidence decides. Names are documented by huggingface_hub,
- * wandb, MLflow, Comet, Neptune, Kaggle, OpenAI, botocore, google-auth, azure-identity, git, pip
+ * wandb, MLflow, Comet, Neptune, Kaggle, botocore, google-auth, azure-identity, git, pip
  * and gRPC. */
-static const struct service_row {
+static const struct wanted_row {
 	const char *text;
 	enum failure_class class; /* CLASS_NONE: any */
 	const char *names;        /* separated by single spaces */
@@ -47,7 +47,6 @@ static const struct service_row {
 	{ "comet", CLASS_QUOTA_PERMISSION, "COMET_API_KEY" },
 	{ "neptune", CLASS_NONE, "NEPTUNE_API_TOKEN" },
 	{ "kaggle", CLASS_NONE, "KAGGLE_USERNAME KAGGLE_KEY" },
-	{ "openai", CLASS_NONE, "OPENAI_API_KEY OPENAI_BASE_URL" },
 	{ "specify a region", CLASS_NONE, "AWS_REGION AWS_DEFAULT_REGION" },
 	{ "Unable to locate credentials", CLASS_NONE, AWS_NAMES },
 	{ "NoCredentialsError", CLASS_NONE, AWS_NAMES },
@@ -142,7 +141,7 @@ void failure_variables(const struct failure_classification *classification, fail
 		text += line.len + (text[line.len] == '\n');
 	}
 	for (size_t i = 0; told == 0 && i < sizeof services / sizeof services[0]; i++) {
-		const struct service_row *row = &services[i];
+		const struct wanted_row *row = &services[i];
 
 		if ((row->class != CLASS_NONE && row->class != classification->class) ||
 		    failure_find(all, row->text) == all.len)

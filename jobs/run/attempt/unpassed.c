@@ -18,7 +18,7 @@ struct unpassed {
 	json_t *names;
 };
 
-static bool gets(const struct unpassed *unpassed, const char *name)
+static bool receives(const struct unpassed *unpassed, const char *name)
 {
 	const struct variable_row *row = variable_find(name);
 
@@ -56,7 +56,7 @@ static void consider(void *arg, const char *text, size_t len)
 	AUTO(auto_free) char *name = mem_copy_n(text, len);
 	const char *value = getenv(name);
 
-	if (value && *value && !gets(unpassed, name) && !is_asked_for(unpassed, name) &&
+	if (value && *value && !receives(unpassed, name) && !is_asked_for(unpassed, name) &&
 	    !names_reserved(name) && !is_listed(unpassed->names, name) &&
 	    json_array_size(unpassed->names) < NAMES_MAX)
 		json_array_append_new(unpassed->names, json_string(name));
