@@ -100,6 +100,8 @@ static void write_fields(struct doc *doc)
 			doc_item(doc, field_table[id].path, field_table[id].help);
 		}
 		help_field_facts(id, add_fact, doc);
+		if (field_table[id].notes)
+			doc_paragraph(doc, field_table[id].notes);
 	}
 }
 

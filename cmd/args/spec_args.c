@@ -11,26 +11,45 @@
 /* Size limit of a spec; a larger file is refused before it gets here. */
 #define QUOTE_MAX ((size_t)1 << 20)
 
-/* Prints the line of the file and a caret. The text is read once for all problems of a spec; if
- * that fails, no line is printed. */
-static void print_quote(const struct problem *problem, struct sb *text)
+/* The file that problems are in: mostly all of them in one. */
+struct quoted_file {
+	const char *name; /* borrowed; NULL before the first is read */
+	struct sb text;
+};
+
+/* Reads the file of a problem, unless it was the last to be read. False if there is nothing to show
+ * of it. */
+static bool read_quoted(struct quoted_file *file, const struct problem *problem)
 {
 	AUTO(err_freep) struct err *unreadable = NULL;
+
+	if (problem->line <= 0 || problem->secret ||
+	    strcmp(problem->file, "-") == 0) /* it cannot be read twice */
+		return false;
+	if (!file->name || strcmp(file->name, problem->file) != 0) {
+		sb_clear(&file->text);
+		file->name = problem->file;
+		if (fs_read(problem->file, QUOTE_MAX, &file->text, &unreadable) < 0)
+			sb_clear(&file->text);
+	}
+	return quote_is_harmless(file->text.text, file->text.len, problem->line, problem->field);
+}
+
+/* Prints the line of the file and a caret. */
+static void print_quote(const struct problem *problem, struct quoted_file *file)
+{
 	AUTO(sb_release) struct sb quote = SB_INIT;
 	size_t columns, rows;
 
-	if (problem->line <= 0 || strcmp(problem->file, "-") == 0 || /* it cannot be read twice */
-	    (text->len == 0 && fs_read(problem->file, QUOTE_MAX, text, &unreadable) < 0))
-		return;
-	if (!quote_is_harmless(text->text, text->len, problem->line, problem->field))
+	if (!read_quoted(file, problem))
 		return;
 	out_size(&columns, &rows);
-	if (quote_line(&quote, text->text, text->len, problem->line, problem->column, columns,
-		       out_style_err()->utf8))
+	if (quote_line(&quote, file->text.text, file->text.len, problem->line, problem->column,
+		       columns, out_style_err()->utf8))
 		out_quote(quote.text, problem->lint);
 }
 
-static void print_problem(const struct problem *problem, struct sb *text)
+static void print_problem(const struct problem *problem, struct quoted_file *file)
 {
 	AUTO(auto_free) char *line = NULL;
 
@@ -53,7 +72,7 @@ static void print_problem(const struct problem *problem, struct sb *text)
 		out_note("%s", line);
 	else
 		out_error_line(line);
-	print_quote(problem, text);
+	print_quote(problem, file);
 	if (problem->hint && problem->lint)
 		out_note("hint: %s", problem->hint);
 	else if (problem->hint)
@@ -62,11 +81,12 @@ static void print_problem(const struct problem *problem, struct sb *text)
 
 static void print_problems(const struct problems *problems, bool with_lints)
 {
-	AUTO(sb_release) struct sb text = SB_INIT_MAX(QUOTE_MAX);
+	struct quoted_file file = { NULL, SB_INIT_MAX(QUOTE_MAX) };
 
 	for (size_t i = 0; i < problems->count; i++)
 		if (with_lints || !problems->list[i].lint)
-			print_problem(&problems->list[i], &text);
+			print_problem(&problems->list[i], &file);
+	sb_release(&file.text);
 	if (problems->dropped)
 		out_note("and %zu more", problems->dropped);
 }

@@ -215,6 +215,8 @@ bool manual_field(struct doc *doc, const char *path)
 	sb_addc(&doc->text, '\n');
 	doc->column = 13;
 	help_field_facts(field, add_fact, doc);
+	if (field_table[field].notes)
+		doc_paragraph(doc, field_table[field].notes);
 	if (field_table[field].type == FIELD_LIST &&
 	    field_table[field_item(field)].type == FIELD_SECTION)
 		field = field_item(field);

@@ -134,6 +134,13 @@ struct failure_classification {
 
 void failure_classify(const struct failure_evidence *evidence, struct failure_classification *ret);
 
+/* Tells the names of the variables that the failure may be the want of, in the order of their
+ * likelihood: those that its evidence names, else those that the service in it is used with. Most
+ * are not even set anywhere; the caller knows which are. */
+typedef void failure_variable_fn(void *arg, const char *name, size_t len);
+void failure_variables(const struct failure_classification *classification, failure_variable_fn *fn,
+		       void *arg);
+
 /* ---- while a log streams ------------------------------------------------------ */
 
 #define FAILURE_INDEX_MAX 1024

@@ -171,6 +171,8 @@ static json_t *bind_section(struct binder *binder, field_id section, const struc
 		struct path below = { path, entry->key, 0 };
 		json_t *value;
 
+		if (id == FIELD_NONE && section == FIELD_NONE && field_is_own(entry->key))
+			continue;
 		if (id == FIELD_NONE) {
 			unknown_name(binder, section, entry, path);
 			continue;
@@ -256,6 +258,15 @@ static json_t *bind_value(struct binder *binder, field_id field, const struct en
 	case FIELD_LIST:
 		if (node->kind == NODE_LIST || (empty && field_table[field].min_items == 0))
 			return bind_list(binder, field, node, path);
+		if (field_table[field].single && node->kind == NODE_SCALAR && !empty) {
+			/* The entry outlives this call: its place is asked for later. */
+			const struct node list = { .kind = NODE_LIST,
+						   .at = node->at,
+						   .entries = (struct entry *)(uintptr_t)entry,
+						   .count = 1 };
+
+			return bind_list(binder, field, &list, path);
+		}
 		break;
 	case FIELD_FREE:
 		if (node->kind == NODE_MAP || empty)

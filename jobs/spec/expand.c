@@ -235,5 +235,11 @@ void expand_tree(struct arena *arena, struct reporter *reporter, spec_getenv_fn 
 {
 	struct expander x = { .arena = arena, .reporter = reporter, .getenv_fn = getenv_fn };
 
-	walk(&x, root, NULL);
+	/* What x-… holds counts only where an alias brings it. */
+	for (size_t i = 0; i < root->count; i++) {
+		struct path at = { NULL, root->entries[i].key, i };
+
+		if (!field_is_own(root->entries[i].key))
+			walk(&x, root->entries[i].value, &at);
+	}
 }

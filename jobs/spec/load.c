@@ -72,6 +72,8 @@ int spec_parse(const char *file, const char *text, size_t len, char *const *sets
 		set_apply(spec->arena, &binder.reporter, spec->tree, sets);
 		expand_tree(spec->arena, &binder.reporter, binder.getenv_fn, spec->tree);
 		bind_spec(&binder);
+		env_file_load(&binder);
+		pass_env_load(&binder);
 		find_instance(&binder);
 		find_failures(&binder);
 		rules_check(&binder);

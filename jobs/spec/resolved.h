@@ -17,6 +17,8 @@ struct spec {
 	json_t *root;      /* defaults filled in */
 	json_t *instance;  /* NULL: the spec names none; see instance.h */
 	json_t *failures;  /* see failures.h */
+	json_t *env_files; /* see env_file.c; NULL before it is read */
+	json_t *passed;    /* see pass_env.c; NULL before it is read */
 	/* Entry that the user wrote for each row (in lists: for the first item that has it),
 	 * NULL if none. */
 	const struct entry *written[SPEC_FIELD_COUNT];
@@ -69,6 +71,23 @@ void set_apply(struct arena *arena, struct reporter *reporter, struct node *root
 void expand_tree(struct arena *arena, struct reporter *reporter, spec_getenv_fn *getenv_fn,
 		 struct node *root);
 
+/* --- env_file.c, pass_env.c: variables that the spec names and does not hold --- */
+
+#define ENV_FILE_SCHEME "env_file:"
+
+/* Reads the names in the files of env_file into spec->env_files: name → {"source", "file": as
+ * problems name it, "line"}, of the last file that has it. */
+void env_file_load(struct binder *binder);
+/* Adds an error at the line of that file which sets the variable. Its text is shown nowhere. */
+struct problem *env_file_error(struct binder *binder, const char *name, const char *fmt, ...)
+	STK_PRINTF(3, 4);
+
+/* Reads the variables of pass_env into spec->passed: name → value, for those that are set and are
+ * not passed anyway. */
+void pass_env_load(struct binder *binder);
+/* True if the value must not be kept: its name looks secret, or it holds a password. */
+bool pass_env_is_secret(const char *name, const char *value);
+
 /* --- bind.c: the tree against the table --- */
 
 /* Fills in spec->root and spec->written from spec->tree and reports every problem; values with
@@ -89,7 +108,8 @@ struct node *bind_text(struct arena *arena, struct reporter *reporter, field_id 
 /* --- rules.c, rules_sagemaker.c, lint.c: fields against each other --- */
 
 void rules_check(struct binder *binder);
-void rules_toolkit(struct binder *binder); /* limits of sagemaker.launcher: toolkit */
+void rules_toolkit(struct binder *binder);     /* limits of sagemaker.launcher: toolkit */
+void rules_environment(struct binder *binder); /* env, secrets, env_file, pass_env */
 /* True in script mode: no agent runs in the job, and the image starts torchrun and the front
  * end. */
 bool spec_has_toolkit(const struct spec *spec);
@@ -108,6 +128,9 @@ struct mark access_mark_of_entry(const struct entry *entry);
 struct mark access_mark_of_field(const struct spec *spec, enum spec_field field);
 /* Returns the node written for a row, NULL if there is none. */
 const struct node *access_node_of_field(const struct spec *spec, enum spec_field field);
+
+/* True if a service of AWS runs the job. */
+bool access_on_aws(const struct spec *spec);
 
 /* Add a problem at a field that was bound, or with `member` (".HOME", "[2].name") at that member
  * of it. The message needs no place; problem_hint() adds the cure. */

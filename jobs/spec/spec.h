@@ -14,8 +14,8 @@
  *     nodes = spec_int(spec, SPEC_RESOURCES_NODES);
  *
  * Text that comes back is as the spec says it: escape it before it reaches a
- * terminal. The values of secrets are never read here, only where they come
- * from.
+ * terminal. The values of secrets are never kept here, only where they come
+ * from; of an env_file only the names are.
  */
 #ifndef STK_SPEC_SPEC_H
 #define STK_SPEC_SPEC_H
@@ -47,6 +47,7 @@ struct problem {
 	char *message;    /* lower case, no full stop */
 	char *hint;       /* the cure, or NULL */
 	bool lint;        /* a warning: the spec stays valid */
+	bool secret;      /* the line may hold a secret: never show it */
 };
 
 /* In file order, overrides last. Start from { 0 }. */
@@ -70,8 +71,9 @@ struct spec;
 typedef const char *spec_getenv_fn(const char *name);
 
 /* Reads and checks one spec. The function reads only that file, variables through `getenv_fn`
- * (NULL: the process's own) and, if the spec names an instance type, the user's own catalogue
- * (instance.h). `sets` is a NULL-terminated array of "path=value" overrides, or NULL.
+ * (NULL: the process's own), the names in the files of env_file and, if the spec names an instance
+ * type, the user's own catalogue (instance.h). `sets` is a NULL-terminated array of "path=value"
+ * overrides, or NULL.
  *
  * 0: *ret is the spec; problems may hold lints.
  * -1 with *err set: the file could not be read at all (missing, a directory,
@@ -151,8 +153,13 @@ char *spec_deferred(const char *text);
  * null left out. With `with_overrides` as phase 1 sees it: compile.overrides
  * and compile.max_steps applied. NULL-terminated; the caller frees it (auto_strv). */
 char **spec_arguments(const struct spec *spec, bool with_overrides);
-/* `env` as an object name → text, without secrets. A new reference. */
+/* `env` and what pass_env takes from the caller, as an object name → text, without secrets. A new
+ * reference. */
 json_t *spec_env(const struct spec *spec, bool with_overrides);
+/* All variables whose values are kept nowhere, as an object name → source: those of `secrets`, of
+ * env_file ("env_file:PATH", the path relative to the spec) and the secret ones of pass_env
+ * ("env:NAME"). A new reference. */
+json_t *spec_secrets(const struct spec *spec);
 /* The hyperparameters as name → text, rendered as above: the values of
  * STOKER_HP_<NAME>. A new reference. */
 json_t *spec_hyperparameter_texts(const struct spec *spec, bool with_overrides);

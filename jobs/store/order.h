@@ -159,8 +159,8 @@ void order_release(struct order *order); /* for AUTO() */
 /* Variables of the agent's own environment. The command and all its processes inherit the token. */
 #define ORDER_TOKEN   "STOKER_TOKEN"
 #define ORDER_RESTART "STOKER_RESTART"
-/* Prefix of the name of a secret that is also a variable which the agent itself uses (LENT in
- * jobs/base/variable.def). */
+/* Prefix of the name of a secret that is also a variable which the agent itself uses (LENT or
+ * PASSED in jobs/base/variable.def). */
 #define ORDER_SECRET "STOKER_SECRET_"
 
 /* Given in place of a rank: the agent finds its rank from what the service tells a container. */

@@ -66,6 +66,14 @@ bool text_is_utf8(const char *text, size_t len)
 	return true;
 }
 
+bool text_has_login(const char *text)
+{
+	for (const char *at = strstr(text, "://"); at; at = strstr(at + 3, "://"))
+		if (at[3 + strcspn(at + 3, "/@?# \t\n")] == '@')
+			return true;
+	return false;
+}
+
 bool text_is_control(uint32_t code)
 {
 	static const struct {

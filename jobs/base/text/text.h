@@ -21,6 +21,8 @@
 void text_escape(struct sb *out, const char *text, size_t len, bool keep_newlines);
 
 bool text_is_utf8(const char *text, size_t len);
+/* True for a URL with a user or a password in it: "http://user:word@proxy:3128". */
+bool text_has_login(const char *text);
 /* The well-formed UTF-8 character at `text`: its length (1 to 4) and code point; 0 if the bytes are
  * not UTF-8 or `len` is 0. */
 size_t text_utf8(const char *text, size_t len, uint32_t *ret_code);

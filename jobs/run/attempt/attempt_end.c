@@ -9,6 +9,7 @@
 #include "jobs/cache/verdict/cache_verdict.h"
 #include "jobs/flow/failure.h"
 #include "jobs/run/attempt/outputs.h"
+#include "jobs/run/attempt/unpassed.h"
 #include "jobs/run/attempt/watch_internal.h"
 #include "jobs/store/order.h"
 
@@ -275,6 +276,7 @@ int attempt_end_record(struct attempt_watch *watch, const struct engine_status *
 	AUTO(err_freep) struct err *unknown = NULL;
 	AUTO(node_report_release) struct node_report report = { 0 };
 	json_auto_t *outputs = NULL;
+	AUTO(auto_free) char *unpassed = NULL;
 	struct failure_classification classification;
 	struct event ev;
 	int64_t ended_ms;
@@ -306,10 +308,13 @@ int attempt_end_record(struct attempt_watch *watch, const struct engine_status *
 		EVENT_SET(&ev, hang, report.stall.silent_ms);
 	if (classification.class != CLASS_NONE)
 		EVENT_SET_STR(&ev, signature, classification.signature);
+	unpassed = unpassed_hint(watch->driver->plan, watch->phase, &classification);
 	if (classification.class != CLASS_NONE || watch->unread) {
 		EVENT_SET_STR(&ev, evidence,
 			      classification.evidence[0] ? classification.evidence : NULL);
 		EVENT_SET_STR(&ev, hint, classification.hint[0] ? classification.hint : NULL);
+		if (unpassed)
+			EVENT_SET_STR(&ev, hint, unpassed);
 	}
 	if (classification.class != CLASS_NONE && failed_graphs(watch) > 0)
 		EVENT_SET(&ev, failed, failed_graphs(watch));

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "jobs/base/text/text.h"
 #include "jobs/base/variable.h"
 #include "jobs/cache/graphs/graph_key.h"
 #include "jobs/cache/kinds/compile_kind.h"
@@ -249,7 +250,8 @@ json_t *order_make(const json_t *plan, const struct order_of *of)
 
 /* ---- before there is a run ------------------------------------------------------ */
 
-/* PATH and the like as on this machine now; secrets as where they come from. */
+/* PATH and the like as on this machine now, but no password of a proxy; secrets as where they come
+ * from. */
 static json_t *agent_env(const json_t *plan)
 {
 	json_t *secrets = json_object_get(plan, "secrets"), *from;
@@ -258,8 +260,12 @@ static json_t *agent_env(const json_t *plan)
 	bool is_ours = agent_delivery_way(plan) == AGENT_DELIVERY_NONE;
 
 	for (enum variable i = 0; is_ours && i < VAR_COUNT; i++)
-		if (variable_rows[i].uses & VAR_PASSED)
-			js_put_str(env, variable_rows[i].name, getenv(variable_rows[i].name));
+		if (variable_rows[i].uses & VAR_PASSED) {
+			const char *value = getenv(variable_rows[i].name);
+
+			js_put_str(env, variable_rows[i].name,
+				   value && text_has_login(value) ? "(from this shell)" : value);
+		}
 	json_object_foreach (secrets, name, from) {
 		AUTO(auto_free)
 		char *hidden = mem_format("(secret from %s)", json_string_value(from));

@@ -20,11 +20,12 @@
 /* A refusal that may pass by itself is definite only after so many in a row. */
 #define REFUSED_TIMES 3
 
-static bool is_lent(const char *name)
+/* True for a variable that the agent itself has from the caller. */
+static bool is_of_agent(const char *name)
 {
 	const struct variable_row *row = variable_find(name);
 
-	return row && (row->uses & VAR_LENT);
+	return row && (row->uses & (VAR_LENT | VAR_PASSED));
 }
 
 /* Makes the agent's environment: PATH and the like, its secrets and, if it works with AWS, the
@@ -63,7 +64,7 @@ int submit_job_env(const json_t *plan, char ***ret, struct err **err)
 			return -1;
 		/* The agent's own AWS variables may differ from those that the command is given. */
 		env[count++] =
-			mem_format("%s%s=%s", is_lent(name) ? ORDER_SECRET : "", name, value);
+			mem_format("%s%s=%s", is_of_agent(name) ? ORDER_SECRET : "", name, value);
 	}
 	*ret = TAKE(env);
 	return 0;

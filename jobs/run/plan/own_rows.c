@@ -64,7 +64,7 @@ struct own_rows *own_rows_new(const json_t *rows)
 		const char *regex = js_str(object, "regex");
 		AUTO(err_freep) struct err *err = NULL;
 
-		snprintf(own->ids[i], ID_MAX, "own-%zu", i + 1);
+		snprintf(own->ids[i], ID_MAX, OWN_ROW_PREFIX "%zu", i + 1);
 		row_init(&own->rows[i], own->ids[i], object);
 		if (!regex || regex_compile(regex, &own->regexes[i], &err) < 0)
 			own->regexes[i] = NULL;

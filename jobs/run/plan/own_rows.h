@@ -8,6 +8,9 @@
 #include "jobs/base/text/js.h"
 #include "jobs/flow/failure.h"
 
+/* Ids of these rows begin with it. */
+#define OWN_ROW_PREFIX "own-"
+
 struct own_rows;
 
 /* Compiles `rows`, the plan's [{"regex","class","hint"}…], which must outlive the result. A row

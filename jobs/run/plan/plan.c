@@ -463,13 +463,14 @@ int plan_make(const struct spec *spec, const struct journal *journal, struct pla
 	js_put_str(json, "workspace", workspace);
 	own_folders((const char *const[]){ own_state, workspace, cache, checkpoints, results }, 5,
 		    own);
-	if (pin_source(plan, spec, own_state, own, err) < 0)
+	if (pin_source(plan, spec, own_state, own, err) < 0 ||
+	    env_file_keep_out(plan, spec, err) < 0)
 		return -1;
 	js_put(json, "source", source_json(plan, spec));
 	if (kind->caches && compile_json(plan, spec, kind, cache, err) < 0)
 		return -1;
 	put_phases(plan, spec, kind, cache);
-	js_put(json, "secrets", or_empty(spec_get(spec, SPEC_SECRETS), json_object()));
+	js_put(json, "secrets", spec_secrets(spec));
 	js_put(json, "failures", or_empty(spec_failures(spec), json_array()));
 	js_put(json, "metrics", or_empty(spec_get(spec, SPEC_METRICS), json_array()));
 	if (spec_get(spec, SPEC_NOTIFY))

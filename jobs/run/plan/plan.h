@@ -103,6 +103,9 @@ json_t *toolkit_limits_not_held(const json_t *plan);
 json_t *inherited_of_plan(const json_t *plan);
 char *inherited_words(const json_t *plan);
 
+/* EXIT_SPEC if a file of env_file is part of the source. */
+int env_file_keep_out(const struct plan *plan, const struct spec *spec, struct err **err);
+
 /* Uploads the source bundle to the workspace, unless it is there already. */
 int plan_publish(const struct plan *plan, struct err **err);
 

@@ -1,5 +1,6 @@
 /*
- * Values of a run's secrets, from the source in the spec: the environment, a file, AWS.
+ * Values of a run's secrets, from the source in the spec: the environment, a file, a line of an
+ * env_file, AWS.
  */
 #ifndef STK_RUN_PLAN_SECRET_H
 #define STK_RUN_PLAN_SECRET_H

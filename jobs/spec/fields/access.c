@@ -80,6 +80,11 @@ bool spec_says(const struct spec *spec, enum spec_field field, const char *word)
 	return text && strcmp(text, word) == 0;
 }
 
+bool access_on_aws(const struct spec *spec)
+{
+	return spec_says(spec, SPEC_ENGINE, "batch") || spec_says(spec, SPEC_ENGINE, "sagemaker");
+}
+
 bool spec_is_set(const struct spec *spec, enum spec_field field)
 {
 	return spec->written[field] != NULL;
@@ -193,7 +198,7 @@ static struct problem *add_problem(struct binder *binder, enum spec_field field,
 	char *dotted = mem_format("%s%s", field_table[field].path, member ? member : "");
 
 	if (member)
-		spec_position(binder->spec, dotted, &at.line, &at.column);
+		find_mark(binder->spec, dotted, &at);
 	return problem_add(&binder->reporter, at, dotted, lint, fmt, args);
 }
 
@@ -228,6 +233,8 @@ void spec_freep(struct spec **spec)
 	json_decref((*spec)->root);
 	json_decref((*spec)->instance);
 	json_decref((*spec)->failures);
+	json_decref((*spec)->env_files);
+	json_decref((*spec)->passed);
 	node_arena_freep(&(*spec)->arena);
 	free((*spec)->file);
 	free(*spec);

@@ -77,6 +77,11 @@ field_id field_item(field_id parent)
 	return parent + 1; /* a table test ensures this for every list and free map */
 }
 
+bool field_is_own(const char *name)
+{
+	return text_starts(name, "x-") && name[2];
+}
+
 field_id field_parent(field_id field)
 {
 	const char *path = field_table[field].path;

@@ -62,12 +62,14 @@ struct field {
 	bool s3_ready;               /* but a URL with an S3 prefix is, on the local engine */
 	bool secret;                 /* the text never appears in messages */
 	bool numbers;                /* unquoted numbers are taken as written */
+	bool single;                 /* a list: a text is a list of one */
 	bool is_path;                /* path on this machine, or a URL: ~/ is expanded (home.c) */
 	int64_t min, max;            /* both 0: no range */
 	size_t min_items, max_items; /* max 0: no maximum */
 	const char *words, *ready_words; /* separated by single spaces */
 	const char *stands_for; /* hyperparameters that it replaces, separated by single spaces: the
 				   first that is there */
+	const char *notes;      /* paragraphs for `stoker help FIELD`, one a line; NULL: none */
 	enum field_shape shape, key_shape;
 	unsigned engines; /* 0: all */
 };
@@ -86,6 +88,8 @@ typedef int field_id;
 
 /* Returns the member `name` of a section (FIELD_NONE: of the spec). */
 field_id field_child(field_id parent, const char *name);
+/* True for a name at the top of a spec that is left to its author: "x-…". */
+bool field_is_own(const char *name);
 /* Returns the row of a list's items or a free map's values. */
 field_id field_item(field_id parent);
 /* Returns the section, list or free map that a row belongs to. */

@@ -34,7 +34,7 @@ static bool is_length(const struct spec *spec, const char *section, const char *
 }
 
 static void add(const struct spec *spec, json_t *key, const char *section, const char *name,
-		const char *text)
+		const char *text, bool secret)
 {
 	AUTO(auto_free) char *ingredient = mem_format("%s.%s", section, name);
 	char hex[SHA256_HEX];
@@ -42,7 +42,7 @@ static void add(const struct spec *spec, json_t *key, const char *section, const
 
 	if (ignored(spec, ingredient) || is_length(spec, section, name))
 		return;
-	if (names_secret(name)) {
+	if (secret || names_secret(name)) {
 		hash_sha256_hex(text, strlen(text), hex);
 		hashed = mem_format("sha256:%s", hex);
 	}
@@ -62,7 +62,21 @@ static void add_env(const struct spec *spec, json_t *key)
 
 		/* Empty flags are the same as no flags. */
 		if (!names_neutral(name) && !(flags && !*flags))
-			add(spec, key, "env", name, flags ? flags : text);
+			add(spec, key, "env", name, flags ? flags : text, false);
+	}
+}
+
+/* The others are in spec_env(). */
+static void add_passed_secrets(const struct spec *spec, json_t *key)
+{
+	json_t *value;
+	const char *name;
+
+	json_object_foreach (spec->passed, name, value) {
+		const char *text = json_string_value(value);
+
+		if (pass_env_is_secret(name, text) && !names_neutral(name))
+			add(spec, key, "env", name, text, true);
 	}
 }
 
@@ -74,7 +88,7 @@ static void add_hyperparameters(const struct spec *spec, json_t *key)
 		AUTO(auto_free) char *text = arguments_render_value(map->entries[i].value);
 
 		if (text)
-			add(spec, key, "hyperparameters", map->entries[i].key, text);
+			add(spec, key, "hyperparameters", map->entries[i].key, text, false);
 	}
 }
 
@@ -127,6 +141,8 @@ json_t *spec_key_ingredients(const struct spec *spec)
 			add_hyperparameters(spec, key);
 		else if (field == SPEC_ENV)
 			add_env(spec, key);
+		else if (field == SPEC_PASS_ENV)
+			add_passed_secrets(spec, key);
 		else if (field == SPEC_COMMAND)
 			json_object_set_new_nocheck(key, field_table[id].path,
 						    arguments_command_texts(spec));

@@ -61,6 +61,19 @@ static const char *const neutral[] = {
 	"TZ",
 };
 
+/* Those of all compile kinds together (jobs/cache/kinds), so that a file which no key sees may set
+ * none of them. */
+static const char *const steering[] = {
+	"ALLREDUCE_GRADIENTS_BUCKET_SIZE_MB",
+	"BUCKET_CAP_MB",
+	"JAX_*",
+	"LIBTPU_INIT_ARGS",
+	"NEURON_*",
+	"PT_XLA_*",
+	"TORCH_NEURONX_*",
+	"XLA_*",
+};
+
 /* Words, or pairs of them, between underscores (or the ends) of a name. */
 static const char *const secret_words[] = {
 	"SECRET", "SECRETS",     "PASSWORD", "PASSWD",     "PASSPHRASE",  "TOKEN",
@@ -89,6 +102,14 @@ bool names_neutral(const char *name)
 	for (size_t i = 0; i < STK_LENGTH(neutral); i++)
 		if (names_match(neutral[i], name))
 			return true;
+	return false;
+}
+
+bool names_steering(const char *name)
+{
+	for (size_t i = 0; i < STK_LENGTH(steering); i++)
+		if (names_match(steering[i], name))
+			return !names_neutral(name);
 	return false;
 }
 

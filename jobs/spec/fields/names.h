@@ -23,6 +23,9 @@ bool names_secret(const char *name);
  * the graph key. */
 bool names_neutral(const char *name);
 
+/* True if the variable steers a compiler, of whatever kind, or the framework that traces for it. */
+bool names_steering(const char *name);
+
 /* Matches with '*' for any characters, '?' for one. */
 bool names_match(const char *pattern, const char *name);
 

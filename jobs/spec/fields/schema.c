@@ -101,6 +101,8 @@ static json_t *section_schema(field_id section)
 		js_put(schema, "required", required);
 	else
 		json_decref(required);
+	if (section == FIELD_NONE) /* names of the author's own: field_is_own() */
+		js_put(schema, "patternProperties", json_pack("{s:b}", "^x-.", 1));
 	js_put(schema, "additionalProperties", json_false());
 	/* A name with nothing below it is an empty section. */
 	if (section != FIELD_NONE && !json_object_get(schema, "required"))
@@ -119,6 +121,8 @@ static json_t *list_schema(field_id list)
 		js_put(schema, "minItems", json_integer((json_int_t)field_table[list].min_items));
 	else
 		js_put(schema, "type", json_pack("[s, s]", "array", "null"));
+	if (field_table[list].single)
+		return json_pack("{s:[o, o]}", "anyOf", schema, schema_of(field_item(list)));
 	return schema;
 }
 

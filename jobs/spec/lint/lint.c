@@ -8,5 +8,6 @@ void lint_check(struct binder *binder)
 	lint_phases(binder);
 	lint_services(binder);
 	lint_metrics(binder);
+	lint_command(binder);
 	lint_variables(binder);
 }

@@ -188,8 +188,26 @@ static void lint_redirects(struct binder *binder)
 	}
 }
 
+/* The same of the caller's shell, by pass_env. */
+static void lint_passed(struct binder *binder)
+{
+	const json_t *names = spec_get(binder->spec, SPEC_PASS_ENV), *name;
+	const char *flags = js_str(binder->spec->passed, COMPILER_FLAGS);
+	struct mark at = access_mark_of_field(binder->spec, SPEC_PASS_ENV);
+	size_t i;
+
+	json_array_foreach (names, i, name) {
+		AUTO(auto_free)
+		char *field = mem_format("%s[%zu]", field_table[SPEC_PASS_ENV].path, i);
+
+		if (flags && strcmp(json_string_value(name), COMPILER_FLAGS) == 0)
+			check_flags(binder, field, at, flags);
+	}
+}
+
 void lint_flags(struct binder *binder)
 {
+	lint_passed(binder);
 	lint_each_text(binder, SPEC_ENV, check_compiler_flags);
 	lint_each_text(binder, SPEC_COMPILE_OVERRIDES_ENV, check_compiler_flags);
 	lint_assignments(binder);

@@ -95,7 +95,7 @@ static void check_node(struct binder *binder, field_id id, const struct node *no
 	if (id == FIELD_NONE || id == SPEC_SLURM_SETUP)
 		return;
 	if (node->kind == NODE_SCALAR)
-		check_text(binder, id, node, path);
+		check_text(binder, field_table[id].single ? field_item(id) : id, node, path);
 	if (node->kind == NODE_LIST)
 		check_list(binder, id, node, path);
 	for (size_t i = 0; node->kind == NODE_MAP && i < node->count; i++) {

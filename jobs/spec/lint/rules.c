@@ -5,13 +5,7 @@
 #include <string.h>
 
 #include "jobs/base/text/text.h"
-#include "jobs/spec/fields/names.h"
 #include "jobs/spec/resolved.h"
-
-static bool on_aws(const struct spec *spec)
-{
-	return spec_says(spec, SPEC_ENGINE, "batch") || spec_says(spec, SPEC_ENGINE, "sagemaker");
-}
 
 static void needed_by_engine(struct binder *binder, enum spec_field field)
 {
@@ -62,7 +56,7 @@ static void check_engine(struct binder *binder)
 						  SPEC_INFER_OUTPUT };
 	const struct spec *spec = binder->spec;
 
-	if (!on_aws(spec))
+	if (!access_on_aws(spec))
 		return;
 	needed_by_engine(binder, SPEC_WORKSPACE);
 	needed_by_engine(binder, SPEC_IMAGE);
@@ -99,7 +93,7 @@ static void check_compile(struct binder *binder)
 					   "'compile.cache_url' is missing: kind '%s' needs it",
 					   spec_str(spec, SPEC_COMPILE_KIND)),
 			     "for example cache_url: %s",
-			     on_aws(spec) ? "s3://bucket/neuron-cache" : "./cache");
+			     access_on_aws(spec) ? "s3://bucket/neuron-cache" : "./cache");
 }
 
 static void check_retry(struct binder *binder)
@@ -182,61 +176,6 @@ static void check_notify(struct binder *binder)
 	}
 }
 
-static void check_variables(struct binder *binder, enum spec_field map)
-{
-	const struct node *node = access_node_of_field(binder->spec, map);
-
-	for (size_t i = 0; node && i < node->count; i++) {
-		const struct entry *entry = &node->entries[i];
-		const struct reserved_name *row = entry->key ? names_reserved(entry->key) : NULL;
-		AUTO(auto_free) char *field = NULL;
-
-		if (!row)
-			continue;
-		field = mem_format("%s.%s", field_table[map].path, entry->key);
-		problem_hint(problem_error(&binder->reporter, entry->at, field,
-					   "variable '%.80s' %s", entry->key, row->why),
-			     "%s", row->hint);
-	}
-}
-
-/* A service runs the job, and stoker does not pass it the value of a secret: anyone allowed to
- * describe the job could read it. */
-static void must_be_kept_by_aws(struct binder *binder, const struct entry *entry)
-{
-	const struct node *from = entry->value;
-	AUTO(auto_free) char *field = NULL;
-
-	if (!on_aws(binder->spec) || !entry->key || from->kind != NODE_SCALAR ||
-	    !(text_starts(from->text, "env:") || text_starts(from->text, "file:")))
-		return;
-	field = mem_format("secrets.%s", entry->key);
-	problem_hint(problem_error(&binder->reporter, from->at, field,
-				   "'%.80s' is a local secret, which engine '%s' cannot read",
-				   entry->key, spec_str(binder->spec, SPEC_ENGINE)),
-		     "keep the secret in AWS as secretsmanager:NAME or ssm:NAME, and let the role "
-		     "of the job read it");
-}
-
-static void check_secrets(struct binder *binder)
-{
-	const struct node *secrets = access_node_of_field(binder->spec, SPEC_SECRETS);
-	const json_t *env = spec_get(binder->spec, SPEC_ENV);
-
-	for (size_t i = 0; secrets && i < secrets->count; i++) {
-		const struct entry *entry = &secrets->entries[i];
-		AUTO(auto_free) char *field = NULL;
-
-		must_be_kept_by_aws(binder, entry);
-		if (!entry->key || !json_object_get(env, entry->key))
-			continue;
-		field = mem_format("secrets.%s", entry->key);
-		problem_hint(problem_error(&binder->reporter, entry->at, field,
-					   "'%.80s' is in 'env' and in 'secrets'", entry->key),
-			     "keep the variable in 'secrets' only");
-	}
-}
-
 void rules_check(struct binder *binder)
 {
 	check_engine(binder);
@@ -248,8 +187,5 @@ void rules_check(struct binder *binder)
 	check_retry(binder);
 	check_metrics(binder);
 	check_notify(binder);
-	check_variables(binder, SPEC_ENV);
-	check_variables(binder, SPEC_SECRETS);
-	check_variables(binder, SPEC_COMPILE_OVERRIDES_ENV);
-	check_secrets(binder);
+	rules_environment(binder);
 }

@@ -6,60 +6,7 @@
 
 #include "jobs/base/sb.h"
 #include "jobs/base/text/text.h"
-
-/* Names from other tools, and hyperparameters that lost their section. */
-static const struct habit {
-	const char *name, *meant;
-} habits[] = {
-	{ "lr", "hyperparameters.lr" },
-	{ "learning_rate", "hyperparameters.learning_rate" },
-	{ "batch_size", "hyperparameters.batch_size" },
-	{ "epochs", "hyperparameters.epochs" },
-	{ "num_epochs", "hyperparameters.num_epochs" },
-	{ "seed", "hyperparameters.seed" },
-	{ "seq_len", "hyperparameters.seq_len" },
-	{ "max_steps", "hyperparameters.max_steps" },
-	{ "steps", "hyperparameters.max_steps" },
-	{ "params", "hyperparameters" },
-	{ "parameters", "hyperparameters" },
-	{ "hparams", "hyperparameters" },
-	{ "args", "command" },
-	{ "arguments", "command" },
-	{ "entry_point", "command" },
-	{ "entrypoint", "command" },
-	{ "script", "command" },
-	{ "cmd", "command" },
-	{ "environment", "env" },
-	{ "variables", "env" },
-	{ "backend", "engine" },
-	{ "platform", "engine" },
-	{ "instances", "resources.nodes" },
-	{ "instance_count", "resources.nodes" },
-	{ "num_nodes", "resources.nodes" },
-	{ "instance_type", "resources.instance" },
-	{ "machine", "resources.instance" },
-	{ "container", "image" },
-	{ "image_uri", "image" },
-	{ "volumes", "mounts" },
-	{ "labels", "tags" },
-	{ "queue", "batch.job_queue" },
-	{ "role_arn", "sagemaker.role" },
-	{ "use_spot_instances", "sagemaker.spot" },
-	{ "retries", "retry.attempts" },
-	{ "max_retries", "retry.attempts" },
-	{ "cache", "compile.cache_url" },
-	{ "cache_dir", "compile.cache_url" },
-	{ "precompile", "compile" },
-	{ "dir", "source.path" },
-	{ "directory", "source.path" },
-	{ "branch", "source.rev" },
-	{ "commit", "source.rev" },
-	{ "max_runtime", "limits.deadline" },
-	{ "budget", "limits.cost" },
-	{ "output", "infer.output" },
-	{ "secret", "secrets" },
-	{ "when", "schedule.cron" },
-};
+#include "jobs/spec/lint/habits.h"
 
 /* Largest distance of a mistyped name from the one that was meant. */
 static size_t tolerance(const char *name)
@@ -141,20 +88,43 @@ static char *all_members(field_id section)
 	return mem_format("fields of '%s' are: %s", field_table[section].path, members);
 }
 
+/* Returns the hint of a habit: what is meant, and how it is written. */
+static char *habit_text(const struct habit *habit, field_id section)
+{
+	const char *meant = habit->meant ? seen_from(section, habit->meant) : NULL;
+
+	if (!meant)
+		return mem_copy(habit->how);
+	if (!habit->how)
+		return mem_format("did you mean '%s'?", meant);
+	return mem_format("did you mean '%s', %s?", meant, habit->how);
+}
+
+/* Returns the first habit with this name, or nearly this name. */
+static const struct habit *habit_find(const char *name, size_t limit)
+{
+	for (size_t i = 0; i < habit_count; i++)
+		if (distance(name, habits[i].name, limit) <= limit)
+			return &habits[i];
+	return NULL;
+}
+
 char *suggest_field(field_id section, const char *name)
 {
-	field_id found = suggest_member(section, name);
+	const struct habit *habit = habit_find(name, 0);
+	field_id found = nearest_leaf(section, name, 0);
 
 	if (strstr(name, "${"))
 		return mem_copy("variables expand in values only, never in names");
+	if (found == FIELD_NONE && habit)
+		return habit_text(habit, section);
+	found = suggest_member(section, name);
 	if (found != FIELD_NONE)
 		return mem_format("did you mean '%s'?", field_leaf(found));
 	found = nearest_leaf(ANYWHERE, name, 0);
-	for (size_t i = 0; i < STK_LENGTH(habits); i++)
-		if (distance(name, habits[i].name, 1) <= (strlen(name) > 5) &&
-		    (section == FIELD_NONE || found == FIELD_NONE))
-			return mem_format("did you mean '%s'?",
-					  seen_from(section, habits[i].meant));
+	habit = strlen(name) > 5 ? habit_find(name, 1) : NULL;
+	if (habit && (section == FIELD_NONE || found == FIELD_NONE))
+		return habit_text(habit, section);
 	if (found == FIELD_NONE)
 		found = nearest_leaf(ANYWHERE, name, tolerance(name) - 1);
 	if (found != FIELD_NONE)

@@ -337,3 +337,38 @@ const char *instance_nearest(const json_t *catalogue, const char *type)
 	}
 	return nearest;
 }
+
+static size_t family_length(const char *type)
+{
+	return strcspn(type, ".");
+}
+
+/* True if the catalogue has a type of this family. */
+static bool has_family(const json_t *catalogue, const char *type)
+{
+	size_t len = family_length(type);
+	const char *name;
+	json_t *row;
+
+	json_object_foreach ((json_t *)(uintptr_t)catalogue, name, row)
+		if (strncmp(without_ml(name), type, len + 1) == 0)
+			return true;
+	return false;
+}
+
+char *instance_meant(const json_t *catalogue, const char *type)
+{
+	const char *name = without_ml(type), *nearest;
+
+	if (json_object_get(catalogue, type) || json_object_get(catalogue, name))
+		return NULL;
+	nearest = instance_nearest(catalogue, name);
+	if (!nearest)
+		return NULL;
+	/* A known family may have a size that is new; its name is near to nothing then. Other
+	 * families are known to AWS alone: only a slip of one letter tells. */
+	if (!has_family(catalogue, name) &&
+	    (kind_by_name(name) || text_distance(nearest, name, 1) > 1))
+		return NULL;
+	return mem_format("%s%s", name == type ? "" : ML, without_ml(nearest));
+}

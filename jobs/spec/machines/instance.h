@@ -50,5 +50,9 @@ const char *instance_nearest(const json_t *catalogue, const char *type);
 /* Returns the path of the user's own file, whether it exists or not; NULL if there is no home
  * directory for it. The caller frees it. */
 char *instances_own_path(spec_getenv_fn *getenv_fn);
+/* Returns the type of the catalogue that was most likely meant by one that it does not have, as far
+ * as the name tells a mistake from another type: the same family, or an unknown one. Written with
+ * "ml." as `type` is; NULL if none. The caller frees it. */
+char *instance_meant(const json_t *catalogue, const char *type);
 
 #endif

@@ -205,6 +205,17 @@ static bool check_accelerator(struct binder *binder, enum spec_field field, cons
 	return true;
 }
 
+/* A type that no catalogue has may be new, or mistyped. */
+static void lint_name(struct binder *binder, enum spec_field field, const char *member,
+		      const char *type)
+{
+	AUTO(auto_free) char *meant = type ? instance_meant(binder->catalogue, type) : NULL;
+
+	if (meant)
+		problem_hint(spec_lint(binder, field, member, "no catalogue has '%.80s'", type),
+			     "did you mean '%s'?", meant);
+}
+
 /* Checks the machines of `sagemaker.instance_groups`, which replace resources.instance. */
 static void check_groups(struct binder *binder)
 {
@@ -216,6 +227,7 @@ static void check_groups(struct binder *binder)
 		const char *type = js_str(group, "instance");
 		json_auto_t *row = type ? instance_find(binder->catalogue, type) : NULL;
 
+		lint_name(binder, SPEC_SAGEMAKER_GROUPS, member, type);
 		if (row)
 			check_accelerator(binder, SPEC_SAGEMAKER_GROUPS, member, row);
 	}
@@ -250,6 +262,9 @@ static void check_machine(struct binder *binder)
 	const struct spec *spec = binder->spec;
 	bool batch = spec_says(spec, SPEC_ENGINE, "batch");
 
+	if (!batch)
+		lint_name(binder, SPEC_RESOURCES_INSTANCE, NULL,
+			  spec_str(spec, SPEC_RESOURCES_INSTANCE));
 	if (!spec->instance || (!batch && !spec_says(spec, SPEC_ENGINE, "sagemaker")))
 		return;
 	if (!check_accelerator(binder, SPEC_RESOURCES_INSTANCE, NULL, spec->instance) && batch)

@@ -171,7 +171,7 @@ json_t *spec_processes(const struct spec *spec, bool with_overrides)
 {
 	const json_t *command = spec_get(spec, SPEC_COMMAND);
 	struct launch launch = launch_find(spec);
-	json_auto_t *env = NULL;
+	json_auto_t *env = NULL, *secrets = NULL;
 	const char *pet;
 	int64_t count;
 	json_t *ret;
@@ -179,6 +179,7 @@ json_t *spec_processes(const struct spec *spec, bool with_overrides)
 	if (!launch.torchrun && !spec_has_toolkit(spec))
 		return NULL;
 	env = spec_env(spec, with_overrides);
+	secrets = spec_secrets(spec);
 	pet = js_str(env, LAUNCH_VARIABLE);
 	ret = json_object();
 	js_put_str(ret, "launcher", "torchrun");
@@ -189,7 +190,7 @@ json_t *spec_processes(const struct spec *spec, bool with_overrides)
 				  launch.how, "command");
 	else if (pet)
 		count = put_given(ret, LAUNCH_VARIABLE, pet, "env");
-	else if (json_object_get(spec_get(spec, SPEC_SECRETS), LAUNCH_VARIABLE))
+	else if (json_object_get(secrets, LAUNCH_VARIABLE))
 		count = put_given(ret, LAUNCH_VARIABLE, NULL, "secrets");
 	else
 		count = put_cores(spec, env, command, ret);

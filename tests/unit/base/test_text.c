@@ -451,9 +451,29 @@ static void ids_of_people_are_checked(void **state)
 		assert_false(text_run_id_valid(bad[i]));
 }
 
+static void a_login_in_a_url_is_seen(void **state)
+{
+	static const char *const with[] = { "http://me:word@proxy:3128", "postgres://u:p@h/db",
+					    "a http://x/ and https://token@host", "://@" };
+	static const char *const without[] = { "",
+					       "me:word@host",
+					       "http://proxy:3128",
+					       "https://host/a@b",
+					       "https://host?x=a@b",
+					       "https://host mail@host",
+					       "://" };
+
+	(void)state;
+	for (size_t i = 0; i < STK_LENGTH(with); i++)
+		assert_true(text_has_login(with[i]));
+	for (size_t i = 0; i < STK_LENGTH(without); i++)
+		assert_false(text_has_login(without[i]));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_login_in_a_url_is_seen),
 		cmocka_unit_test(ordinary_text_passes_unchanged),
 		cmocka_unit_test(controls_become_visible),
 		cmocka_unit_test(malformed_utf8_becomes_visible_byte_by_byte),

@@ -2,6 +2,9 @@
  * of it. See jobs/run/plan/plan.h. */
 #include "plan_fixture.h"
 
+#include "jobs/cache/kinds/compile_kind.h"
+#include "jobs/spec/fields/names.h"
+
 static const char packing[] = "command: [python3, train.py]\n"
 			      "workspace: ws\ncheckpoint: {url: saved}\n"
 			      "compile: {kind: jax, cache_url: cache}\n";
@@ -191,9 +194,37 @@ static void a_line_that_would_be_too_long_is_put_in_words(void **state)
 	assert_hint("{'new.md':'1'}", "[" NEW("new.md") "]", "list the needed files");
 }
 
+/* A file of variables that no key sees may set nothing that steers a compiler. */
+static void what_steers_a_kind_is_known_to_the_spec(void **state)
+{
+	static const char *const kinds[] = { "jax", "neuron", "none" };
+	size_t checked = 0;
+
+	(void)state;
+	for (size_t i = 0; i < STK_LENGTH(kinds); i++) {
+		const struct compile_kind *kind = compile_kind_find(kinds[i]);
+
+		for (const char *const *name = kind->steering; name && *name; name++) {
+			size_t len = strcspn(*name, "*");
+			AUTO(auto_free)
+			char *one = mem_format("%.*s%s", (int)len, *name, (*name)[len] ? "X" : "");
+
+			if (!names_steering(one))
+				fail_msg("%s steers %s, which the spec does not know", one,
+					 kinds[i]);
+			checked++;
+		}
+	}
+	assert_true(checked > 10);
+	assert_false(names_steering("NEURON_RT_NUM_CORES"));
+	assert_true(names_steering("NEURON_RT_VIRTUAL_CORE_SIZE"));
+	assert_false(names_steering("HF_TOKEN"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_steers_a_kind_is_known_to_the_spec),
 		TEST(specs_beside_the_spec_are_not_in_the_key),
 		TEST(what_stoker_writes_is_no_source),
 		TEST(programs_and_their_configuration_may_decide),

@@ -35,12 +35,15 @@ static void it_comes_from_the_environment_or_a_file_beside_the_spec(void **state
 {
 	static const struct {
 		const char *from, *value;
-	} rows[] = { { "env:STOKER_TEST_SECRET", " s3cret\n" },
-		     { "file:key", "s3cret" },
-		     { "file:sub/lines", "s3\ncret" },
-		     { "file:empty", "" } };
+	} rows[] = {
+		{ "env:STOKER_TEST_SECRET", " s3cret\n" }, { "file:key", "s3cret" },
+		{ "file:sub/lines", "s3\ncret" },          { "file:empty", "" },
+		{ "env_file:.env", "s3cret two" },         { "env_file:sub/twice.env", "later" }
+	};
 
 	(void)state;
+	put_text(dir, ".env", "OTHER='x'\nexport KEY=\"s3cret two\" # y\nKEYS=no\n");
+	put_text(dir, "sub/twice.env", "KEY=first\nKEY=later\n");
 	setenv("STOKER_TEST_SECRET", " s3cret\n", 1);
 	put_text(dir, "key", "s3cret\n\n");
 	put_text(dir, "sub/lines", "s3\ncret\n");
@@ -74,6 +77,12 @@ static void one_that_is_not_there_is_named_with_its_source(void **state)
 		{ "file:nul", "secret 'KEY'", "the secret must be text" },
 		{ "file:long", "secret 'KEY'", "check that the file is the right one" },
 		{ "moon:x", "secret 'KEY': unknown source", NULL },
+		{ "env_file:none.env", "none.env': No such file",
+		  "put the file back, with KEY in it" },
+		{ "env_file:folder", "cannot read", "put the file back" },
+		{ "env_file:other.env", "variable 'KEY' is no more in", "write KEY= there again" },
+		{ "env_file:open.env", "a quote that is not closed", "close the quote" },
+		{ "env_file:nul", "variable 'KEY' of env_file", "must be text" },
 	};
 	AUTO(auto_free) char *folder = fs_join(dir, "folder");
 	AUTO(auto_free) char *pipe = fs_join(dir, "pipe");
@@ -88,6 +97,8 @@ static void one_that_is_not_there_is_named_with_its_source(void **state)
 	put_bytes(dir, "nul", "s3\0cret", 7);
 	memset(much, 'x', ((size_t)64 << 10) + 1);
 	put_text(dir, "long", much);
+	put_text(dir, "other.env", "KEYS=s3cret\n");
+	put_text(dir, "open.env", "KEY=s3cret\nKEY='s3cret\n");
 	for (size_t i = 0; i < STK_LENGTH(rows); i++) {
 		AUTO(auto_free) char *value = NULL;
 		AUTO(err_freep) struct err *err = NULL;

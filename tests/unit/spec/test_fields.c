@@ -1,6 +1,7 @@
 /* The field table itself: complete, in order, and true to its own parser. */
 #include "tests/unit/spec/spec_fixture.h"
 
+#include "jobs/spec/lint/habits.h"
 #include "jobs/spec/resolved.h"
 
 /* A text through all checks of its row, as the user's would go. */
@@ -19,7 +20,8 @@ static void assert_parses(field_id id, const char *text)
 	node = bind_text(arena, &binder.reporter, id, text, NULL);
 	assert_non_null(node);
 	if (node->kind == NODE_SCALAR)
-		value = value_convert(&binder, id, node, &path);
+		value = value_convert(&binder, field_table[id].single ? field_item(id) : id, node,
+				      &path);
 	for (size_t i = 0; node->kind == NODE_LIST && i < node->count; i++) {
 		struct node *item = node->entries[i].value;
 		json_auto_t *one = NULL;
@@ -171,6 +173,10 @@ static const json_t *schema_of_row(const json_t *schema, const char *path)
 		AUTO(auto_free) char *name = mem_copy_n(path, len);
 
 		if (strncmp(path, "[]", 2) == 0) {
+			const json_t *ways = json_object_get(schema, "anyOf");
+
+			/* A list that may be a single item begins with the list. */
+			schema = ways ? json_array_get(ways, 0) : schema;
 			schema = json_object_get(schema, "items");
 			len = 2;
 		} else if (strcmp(path, "*") == 0) {
@@ -199,9 +205,28 @@ static void the_schema_has_every_field(void **state)
 	assert_true(json_is_false(json_object_get(schema, "additionalProperties")));
 }
 
+static void a_habit_leads_to_a_field_and_hides_none(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < habit_count; i++) {
+		const struct habit *habit = &habits[i];
+
+		assert_true(habit->meant || habit->how);
+		if (habit->meant && strncmp(habit->meant, "hyperparameters.", 16) != 0 &&
+		    field_find(habit->meant) == FIELD_NONE)
+			fail_msg("%s: there is no %s", habit->name, habit->meant);
+		if (field_child(FIELD_NONE, habit->name) != FIELD_NONE)
+			fail_msg("%s is a field itself", habit->name);
+		for (size_t other = 0; other < i; other++)
+			if (strcmp(habits[other].name, habit->name) == 0)
+				fail_msg("%s is there twice", habit->name);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_habit_leads_to_a_field_and_hides_none),
 		cmocka_unit_test(paths_are_unique_and_members_follow_their_section),
 		cmocka_unit_test(lists_and_free_maps_have_their_item_row_next),
 		cmocka_unit_test(every_field_has_help_and_every_value_an_example),

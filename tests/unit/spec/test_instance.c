@@ -263,9 +263,43 @@ static void workers_are_held_against_cores(void **state)
 		      "spec.yaml:7:39: 33 workers on a node, but 'ml.trn1.32xlarge' has 32 cores");
 }
 
+static void a_slip_is_told_from_another_type(void **state)
+{
+	static const struct {
+		const char *type, *meant;
+	} rows[] = {
+		{ "trn1.32xlagre", "trn1.32xlarge" },
+		{ "ml.trn1.32xlagre", "ml.trn1.32xlarge" },
+		{ "trn1.31xlarge", "trn1.32xlarge" },
+		{ "tnr1.32xlarge", "trn1.32xlarge" },
+		{ "trm1.32xlarge", "trn1.32xlarge" },
+		{ "inf2.large", "inf2.xlarge" },
+		{ "trn1.32xlarge", NULL },
+		{ "ml.trn1.32xlarge", NULL },
+		{ "trn3.48xlarge", NULL }, /* may be new */
+		{ "inf1.xlarge", NULL },   /* is an old one */
+		{ "i2.xlarge", NULL },     /* two letters off */
+		{ "m5.large", NULL },
+		{ "trn1.metal", NULL },
+	};
+	AUTO(problems_release) struct problems problems = { 0 };
+	json_auto_t *catalogue = instances_load(no_variables, &problems);
+
+	(void)state;
+	for (size_t i = 0; i < STK_LENGTH(rows); i++) {
+		AUTO(auto_free) char *meant = instance_meant(catalogue, rows[i].type);
+
+		if (!rows[i].meant && meant)
+			fail_msg("'%s' is taken for '%s'", rows[i].type, meant);
+		if (rows[i].meant)
+			assert_string_equal(meant ? meant : "(none)", rows[i].meant);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_slip_is_told_from_another_type),
 		cmocka_unit_test(ours_holds_what_is_documented),
 		cmocka_unit_test(a_price_says_where_it_is_from),
 		cmocka_unit_test(sagemaker_has_the_machine_and_no_price),

@@ -101,6 +101,8 @@ static void every_field_that_is_ready_is_accepted(void **state)
 			continue;
 		if (row->local_only)
 			example = "./here";
+		if (id == SPEC_ENV_FILE)
+			example = "[]"; /* a file would be read */
 		sets = sets_for(id, example);
 		if (id == SPEC_COMPILE_KIND)
 			sets[1] = mem_copy("compile.cache_url=./c");
