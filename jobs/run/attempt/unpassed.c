@@ -75,7 +75,7 @@ char *unpassed_hint(const json_t *plan, enum phase phase,
 
 	/* The author of a row of their own knows the cure better. */
 	if (agent_delivery_way(plan) != AGENT_DELIVERY_NONE ||
-	    text_starts(classification->rule, OWN_ROW_PREFIX))
+	    (classification->rule && text_starts(classification->rule, OWN_ROW_PREFIX)))
 		return NULL;
 	failure_variables(classification, consider, &unpassed);
 	json_array_foreach (names, i, name)
