@@ -26,7 +26,7 @@ int cmd_attach(const struct args *args, struct err **err)
 
 	if (cmd_run_open(args, JOURNAL_READ, &journal, run, err) < 0)
 		return -1;
-	code = attach_run(args, journal, run, &options, err);
+	code = attachment_run(args, journal, run, &options, err);
 	if (code != ATTACH_ALONE)
 		return code;
 	err_set(err, EXIT_REFUSED, "run %s has no driver any more", run);
@@ -46,7 +46,7 @@ int cmd_wait(const struct args *args, struct err **err)
 	if (args_duration(args, OPT_TIMEOUT, &options.timeout_ms, err) < 0 ||
 	    cmd_run_open(args, JOURNAL_READ, &journal, run, err) < 0)
 		return -1;
-	code = attach_run(args, journal, run, &options, err);
+	code = attachment_run(args, journal, run, &options, err);
 	if (code < 0 || cmd_run_view_whole(journal, run, &status, err) < 0)
 		return -1;
 	if (out_is_json())
@@ -213,7 +213,7 @@ static int see_it_stopped(const struct args *args, struct journal *journal, cons
 			return -1;
 		}
 		if (code < 0)
-			code = attach_run(args, journal, run, &options, err);
+			code = attachment_run(args, journal, run, &options, err);
 		if (code != ATTACH_ALONE)
 			return code;
 	}

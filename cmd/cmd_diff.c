@@ -5,7 +5,7 @@
 #include "cmd/cmd.h"
 #include "cmd/screen/out.h"
 #include "jobs/run/journal/journal.h"
-#include "jobs/run/plan/difference.h"
+#include "jobs/run/plan/plan_difference.h"
 
 static int take_plan(void *arg, const struct event *ev, json_t *row, struct err **err)
 {

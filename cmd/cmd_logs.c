@@ -28,7 +28,7 @@ struct kept_line {
 	struct utc at;
 };
 
-struct node_log {
+struct node_output {
 	struct log_view *view;
 	int node;
 	struct tail tail;
@@ -41,7 +41,7 @@ struct log_view {
 	const struct args *args;
 	struct attempt_of of;
 	int64_t asked; /* --attempt; 0: the newest */
-	struct node_log *nodes;
+	struct node_output *nodes;
 	size_t node_count;
 	bool all_nodes;
 	int64_t last_count; /* --tail; -1: all lines */
@@ -65,7 +65,7 @@ static const char *time_text(struct utc at, char text[UTC_TEXT])
 											      : "-";
 }
 
-static void print_json_line(const struct node_log *log, const struct kept_line *line)
+static void print_json_line(const struct node_output *log, const struct kept_line *line)
 {
 	const struct log_view *view = log->view;
 	json_auto_t *object = json_object();
@@ -84,7 +84,7 @@ static void print_json_line(const struct node_log *log, const struct kept_line *
 }
 
 /* Prints a line; marks it if its end was dropped. */
-static void print_line(const struct node_log *log, const struct kept_line *line)
+static void print_line(const struct node_output *log, const struct kept_line *line)
 {
 	AUTO(sb_release) struct sb text = SB_INIT;
 	char at[UTC_TEXT];
@@ -103,7 +103,7 @@ static void print_line(const struct node_log *log, const struct kept_line *line)
 	out_text(text.text, text.len);
 }
 
-static void keep_line(struct node_log *log, const struct kept_line *line)
+static void keep_line(struct node_output *log, const struct kept_line *line)
 {
 	struct kept_line *slot;
 
@@ -115,7 +115,7 @@ static void keep_line(struct node_log *log, const struct kept_line *line)
 	slot->text = mem_copy_n(line->text, line->len);
 }
 
-static struct utc line_time(const struct node_log *log)
+static struct utc line_time(const struct node_output *log)
 {
 	const struct engine *engine = log->view->of.engine;
 
@@ -127,7 +127,7 @@ static struct utc line_time(const struct node_log *log)
 
 static void take_line(void *arg, const char *text, size_t len)
 {
-	struct node_log *log = arg;
+	struct node_output *log = arg;
 	const struct log_view *view = log->view;
 	struct regex_span spans[REGEX_GROUPS_MAX + 1];
 	struct kept_line line = { .text = (char *)text, .len = len, .lost = log->tail.lost };
@@ -146,7 +146,7 @@ static void take_line(void *arg, const char *text, size_t len)
 }
 
 /* Prints the lines that --tail has kept; those that follow are printed as they come. */
-static void print_kept(struct node_log *log)
+static void print_kept(struct node_output *log)
 {
 	size_t most = (size_t)log->view->last_count;
 	size_t first = log->kept > most ? log->kept - most : 0;
@@ -155,7 +155,7 @@ static void print_kept(struct node_log *log)
 		print_line(log, &log->last[i % most]);
 }
 
-static void forget_kept(struct node_log *log)
+static void forget_kept(struct node_output *log)
 {
 	for (int64_t i = 0; log->last && i < log->view->last_count; i++)
 		free(log->last[i].text);
@@ -166,7 +166,7 @@ static void forget_kept(struct node_log *log)
 /* --- logs --- */
 
 /* Reads a piece of a node's unread log; `*ret_more` is set if more is left. */
-static int read_chunk(struct node_log *log, bool *ret_more, struct err **err)
+static int read_chunk(struct node_output *log, bool *ret_more, struct err **err)
 {
 	struct log_view *view = log->view;
 	AUTO(sb_release) struct sb chunk = SB_INIT_MAX(LOG_CHUNK);
@@ -181,7 +181,7 @@ static int read_chunk(struct node_log *log, bool *ret_more, struct err **err)
 	return 0;
 }
 
-static int read_up_to(struct node_log *log, uint64_t size, struct err **err)
+static int read_up_to(struct node_output *log, uint64_t size, struct err **err)
 {
 	bool more = true;
 
@@ -194,7 +194,7 @@ static int read_up_to(struct node_log *log, uint64_t size, struct err **err)
 }
 
 /* Reads the log from `from` on, up to `size`, and keeps its last lines. */
-static int keep_last(struct node_log *log, uint64_t from, uint64_t size, struct err **err)
+static int keep_last(struct node_output *log, uint64_t from, uint64_t size, struct err **err)
 {
 	forget_kept(log);
 	log->last = mem_zero((size_t)log->view->last_count + 1, sizeof *log->last);
@@ -210,7 +210,7 @@ static int keep_last(struct node_log *log, uint64_t from, uint64_t size, struct 
 }
 
 /* Prints the last lines of the log. Its end is read first, and more only if that is not enough. */
-static int print_last(struct node_log *log, uint64_t size, struct err **err)
+static int print_last(struct node_output *log, uint64_t size, struct err **err)
 {
 	uint64_t bytes = LAST_BYTES, from;
 
@@ -226,7 +226,7 @@ static int print_last(struct node_log *log, uint64_t size, struct err **err)
 }
 
 /* Prints the log of a node as it is now: a job may add lines faster than they are printed. */
-static int print_log(struct node_log *log, struct err **err)
+static int print_log(struct node_output *log, struct err **err)
 {
 	struct log_view *view = log->view;
 	uint64_t size = UINT64_MAX;
@@ -259,7 +259,7 @@ static int print_logs(struct log_view *view, struct err **err)
 static void enter_attempt(struct log_view *view, const struct event *ev)
 {
 	for (size_t i = 0; i < view->node_count; i++) {
-		struct node_log *log = &view->nodes[i];
+		struct node_output *log = &view->nodes[i];
 
 		tail_end(&log->tail, take_line, log);
 		tail_release(&log->tail);

@@ -19,14 +19,14 @@ static bool is_left_alone(const json_t *status)
 
 /* --- status --watch --- */
 
-struct watch {
+struct status_watch {
 	struct follow follow; /* first: the turn gets this */
 	bool changed;
 };
 
 static int note_change(void *arg, const struct event *ev, json_t *row, struct err **err)
 {
-	struct watch *watch = arg;
+	struct status_watch *watch = arg;
 
 	(void)err;
 	watch->changed = true;
@@ -38,7 +38,7 @@ static int note_change(void *arg, const struct event *ev, json_t *row, struct er
 /* Prints the status again if the journal has grown. */
 static int watch_turn(struct follow *follow)
 {
-	struct watch *watch = (struct watch *)(void *)follow;
+	struct status_watch *watch = (struct status_watch *)(void *)follow;
 	json_auto_t *status = NULL;
 
 	watch->changed = false;
@@ -58,14 +58,14 @@ static int watch_run(const struct args *args, struct journal *journal, const cha
 		     struct err **err)
 {
 	const struct attach_options options = { .quiet = true, .patient = true };
-	struct watch watch = {
+	struct status_watch watch = {
 		.follow = { .journal = journal, .run = run, .next = 1, .turn = watch_turn }
 	};
 
 	if (out_is_json())
 		return follow_run(&watch.follow, err);
 	if (out_draws())
-		return attach_run(args, journal, run, &options, err);
+		return attachment_run(args, journal, run, &options, err);
 	err_set(err, EXIT_USAGE, "--watch needs a terminal that can be redrawn");
 	return err_hint(err, "'stoker status --watch --json' prints an object for each change, and "
 			     "'stoker wait' waits for the end");

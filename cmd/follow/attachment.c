@@ -109,8 +109,8 @@ static void attachment_release(struct attachment *attachment)
 	lease_freep(&attachment->lease);
 }
 
-int attach_run(const struct args *args, struct journal *journal, const char *run,
-	       const struct attach_options *options, struct err **err)
+int attachment_run(const struct args *args, struct journal *journal, const char *run,
+		   const struct attach_options *options, struct err **err)
 {
 	AUTO(loop_freep) struct loop *loop = NULL;
 	AUTO(attachment_release)

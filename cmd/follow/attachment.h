@@ -8,7 +8,7 @@
 #include "cmd/args/args.h"
 #include "jobs/run/journal/journal.h"
 
-/* attach_run(): the run no longer has a driver. */
+/* attachment_run(): the run no longer has a driver. */
 #define ATTACH_ALONE (-2)
 
 struct attach_options {
@@ -21,7 +21,7 @@ struct attach_options {
 
 /* Returns the exit code of the run when it has ended; EXIT_DETACHED after a signal or the timeout;
  * ATTACH_ALONE; -1 on error. Without `quiet` the outcome is printed. */
-int attach_run(const struct args *args, struct journal *journal, const char *run,
-	       const struct attach_options *options, struct err **err);
+int attachment_run(const struct args *args, struct journal *journal, const char *run,
+		   const struct attach_options *options, struct err **err);
 
 #endif

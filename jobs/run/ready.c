@@ -12,8 +12,8 @@
 #include "jobs/run/journal/lease.h"
 #include "jobs/run/notify.h"
 #include "jobs/run/plan/aws_account.h"
-#include "jobs/run/plan/difference.h"
 #include "jobs/run/plan/own_places.h"
+#include "jobs/run/plan/plan_difference.h"
 #include "jobs/run/plan/preflight.h"
 
 #define TAKE_UP_TRIES    4

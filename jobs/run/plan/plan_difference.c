@@ -1,5 +1,5 @@
-/* Comparison of plans: see difference.h. */
-#include "jobs/run/plan/difference.h"
+/* Comparison of plans: see plan_difference.h. */
+#include "jobs/run/plan/plan_difference.h"
 
 #include <stdlib.h>
 #include <string.h>

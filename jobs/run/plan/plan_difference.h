@@ -2,8 +2,8 @@
  * What differs between two plans, in the words of the spec: fields, source, image, compiler. What
  * follows from these (commands, graph key) is left out.
  */
-#ifndef STK_RUN_PLAN_DIFFERENCE_H
-#define STK_RUN_PLAN_DIFFERENCE_H
+#ifndef STK_RUN_PLAN_PLAN_DIFFERENCE_H
+#define STK_RUN_PLAN_PLAN_DIFFERENCE_H
 
 #include "jobs/base/text/js.h"
 
