@@ -5,6 +5,7 @@
 #include "aws/credentials/settings.h"
 #include "cmd/cmd.h"
 #include "cmd/screen/out.h"
+#include "jobs/base/process/program.h"
 
 /* The output options are found before the command line is parsed, because its errors depend on
  * them. */
@@ -43,6 +44,7 @@ int main(int argc, char **argv)
 	struct out_options options = { 0 };
 	int code;
 
+	program_begin();
 	/* A reader that closes its pipe must not kill a driver. */
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN); /* reaching a file size limit is an error of the write */

@@ -1,0 +1,115 @@
+#!/bin/sh
+# Makes what runs on any Linux of this kind of machine without being built there, in build/: an
+# archive, a wheel for Python's installers, and the checksums of both. They hold what
+# `cmake --install` installs, and beside it the loader and every library; cmake/install.cmake
+# says where. The same sources and libraries give the same bytes, wherever and whenever.
+#
+# usage: bundle.sh BUILD VERSION MACHINE EPOCH CMAKE LAUNCHER LIBGIT2
+set -eu
+umask 022
+export LC_ALL=C TZ=UTC
+here=${0%/*}
+. "$here/libraries.sh"
+
+build=$1 version=$2 machine=$3 epoch=$4 cmake=$5 launcher=$6 git=$7
+out=$here/../build
+name=stoker-$version-linux-$machine
+work=$build/bundle
+root=$work/$name
+private=$root/lib/stoker
+papers=$root/share/doc/stoker
+
+# pack FORMAT: the files whose names come by standard input, as a stream.
+pack() {
+	bsdtar --create --file - --format "$1" --uid 0 --gid 0 --uname '' --gname '' --no-recursion \
+		--no-xattrs --no-acls --no-fflags --files-from -
+}
+
+# digest FILE: its checksum, in the letters of a wheel.
+digest() {
+	sha256sum "$1" | cut -c 1-64 | tr a-f A-F | basenc --base16 --decode | basenc --base64url | tr -d =
+}
+
+set_times() {
+	find "$1" -exec touch --no-dereference --date "@$epoch" {} +
+}
+
+rm -rf "$work"
+mkdir -p "$work"
+"$cmake" --install "$build" --prefix "$root" --strip >/dev/null
+"$cmake" --install "$build" --prefix "$root" --component bundle >/dev/null
+
+# ---- programs and libraries ----
+
+mkdir -p "$private/programs" "$private/lib"
+mv "$root/bin/stoker" "$private/stoker-post" "$private/programs/"
+cp "$launcher" "$root/bin/stoker"
+cp "$launcher" "$private/stoker-post"
+cp -L "$git" "$private/lib/"
+needed "$private/programs/stoker" "$private/programs/stoker-post" "$git" | while read -r library; do
+	[ -e "$private/agent/lib/${library##*/}" ] || cp -L "$library" "$private/lib/"
+done
+rm -f "$private"/lib/ld-linux* # the agent has it
+# The list of those who keep it, without what this machine alone trusts.
+if ls /usr/share/ca-certificates/mozilla/*.crt >/dev/null 2>&1; then
+	cat /usr/share/ca-certificates/mozilla/*.crt >"$private/agent/lib/ca-certificates.crt"
+fi
+chmod 755 "$root/bin/stoker" "$private/stoker-post" "$private"/programs/* "$private/agent/lib/loader"
+chmod 644 "$private"/lib/*
+
+"$here/licences.sh" "$work/licences" "$private"/programs/* -- "$git"
+cp -R "$work/licences/." "$papers/licences/"
+if [ -e "$papers/licences/unknown" ]; then
+	echo "bundle: error: no package of this system brings these files, so their licence is not known:" >&2
+	cat "$papers/licences/unknown" >&2
+	exit 1
+fi
+
+# ---- the archive ----
+
+set_times "$root"
+rm -f "$out"/stoker-*-linux-*.tar.gz "$out"/stoker-*.whl "$out/SHA256SUMS"
+(cd "$work" && find "$name" | sort | pack ustar) | gzip -9n >"$out/$name.tar.gz"
+
+# ---- the wheel: the same files where a Python environment has them ----
+
+tag=py3-none-manylinux2014_$machine.manylinux_2_17_$machine.musllinux_1_1_$machine
+wheel=$work/wheel
+about=$wheel/stoker-$version.dist-info
+data=$wheel/stoker-$version.data
+mkdir -p "$about" "$data/scripts"
+cp -R "$root" "$data/data"
+mv "$data/data/bin/stoker" "$data/scripts/"
+rmdir "$data/data/bin"
+{
+	echo 'Wheel-Version: 1.0'
+	echo "Generator: stoker ($version)"
+	echo 'Root-Is-Purelib: false'
+	for platform in manylinux2014 manylinux_2_17 musllinux_1_1; do
+		echo "Tag: py3-none-${platform}_$machine"
+	done
+} >"$about/WHEEL"
+{
+	echo 'Metadata-Version: 2.1'
+	echo 'Name: stoker'
+	echo "Version: $version"
+	echo 'Summary: carries training jobs through precompile, proof and training'
+	[ ! -e "$papers/LICENSE" ] || echo 'License-File: LICENSE'
+	echo 'Description-Content-Type: text/markdown'
+	echo
+	cat "$papers/README.md"
+} >"$about/METADATA"
+[ ! -e "$papers/LICENSE" ] || cp "$papers/LICENSE" "$about/"
+(
+	cd "$wheel"
+	find . -type f | sed 's/^..//' | sort | while read -r file; do
+		echo "$file,sha256=$(digest "$file"),$(stat --format %s "$file")"
+	done >"$work/record"
+	echo "stoker-$version.dist-info/RECORD,," >>"$work/record"
+	mv "$work/record" "$about/RECORD"
+	set_times .
+	find . -type f | sed 's/^..//' | sort | pack zip >"$out/stoker-$version-$tag.whl"
+)
+
+cd "$out"
+sha256sum "$name.tar.gz" "stoker-$version-$tag.whl" >SHA256SUMS
