@@ -67,8 +67,8 @@ static const struct embedded_file *find_template(const char *name, struct err **
 	return NULL;
 }
 
-/* The text of a starter spec. Its line for editors names the schema of this stoker, wherever that is
- * installed. The caller frees it. */
+/* The text of a starter spec. Its line for editors names the schema of this stoker, wherever that
+ * is installed. The caller frees it. */
 static char *template_text(const struct embedded_file *file)
 {
 	static const char mark[] = "$schema=";

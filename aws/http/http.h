@@ -34,8 +34,8 @@ struct http_settings {
 	int connections; /* at once; 0: 16 */
 };
 
-/* Certificates to verify servers against: $SSL_CERT_FILE, else the system's file, else `own` if that
- * is there, else NULL. The caller frees the path. */
+/* Certificates to verify servers against: $SSL_CERT_FILE, else the system's file, else `own` if
+ * that is there, else NULL. The caller frees the path. */
 char *http_certificates(const char *own);
 
 int http_new(const struct http_settings *settings, struct http **ret, struct err **err);

@@ -6,8 +6,8 @@
  * then one line of JSON. Exit status 0: the service answered with 2xx. Otherwise the reason is one
  * line on stderr, with the host and never the whole URL.
  *
- * TLS is verified, against the file CERTIFICATES if it is given; redirects are not followed, and the
- * body of the answer is ignored. Proxies are left to libcurl (https_proxy, no_proxy).
+ * TLS is verified, against the file CERTIFICATES if it is given; redirects are not followed, and
+ * the body of the answer is ignored. Proxies are left to libcurl (https_proxy, no_proxy).
  */
 #include <curl/curl.h>
 #include <stdio.h>

@@ -5,9 +5,7 @@
 #include <limits.h>
 #include <nss.h>
 #include <stdbool.h>
-#include <stdint.h>
 #include <string.h>
-#include <sys/auxv.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
@@ -18,18 +16,35 @@
 
 #define LOADER "/loader" /* end of the path of each bundle's loader: see cmake/bundle_agent.sh */
 
-/* The path that the kernel was given to start this process. */
-static bool is_bundled(void)
+/* The file that the kernel runs as this process; NULL if it cannot be told (/proc is not there).
+ * The caller frees it. */
+static char *executed_file(void)
 {
-	const char *started = (const char *)(uintptr_t)getauxval(AT_EXECFN);
-	size_t len = started ? strlen(started) : 0, end = strlen(LOADER);
+	char path[PATH_MAX];
+	ssize_t len;
+	int failures = 0;
 
-	return len > end && strcmp(started + len - end, LOADER) == 0;
+	do
+		len = readlink("/proc/self/exe", path, sizeof path - 1);
+	while (len < 0 && err_try_again(&failures));
+	if (len <= 0)
+		return NULL;
+	path[len] = '\0';
+	return mem_copy(path);
+}
+
+static bool is_loader(const char *file)
+{
+	size_t len = strlen(file), end = strlen(LOADER);
+
+	return len > end && strcmp(file + len - end, LOADER) == 0;
 }
 
 void program_begin(void)
 {
-	if (!is_bundled())
+	AUTO(auto_free) char *file = executed_file();
+
+	if (!file || !is_loader(file))
 		return;
 	/* Both are part of the C library; all others are modules of the machine. */
 	(void)__nss_configure_lookup("hosts", "files dns");
@@ -41,19 +56,11 @@ void program_begin(void)
 
 char *program_path(void)
 {
-	char path[PATH_MAX];
-	ssize_t len;
-	int failures = 0;
+	AUTO(auto_free) char *file = executed_file();
 
-	if (is_bundled())
-		return mem_copy(program_invocation_name);
-	do
-		len = readlink("/proc/self/exe", path, sizeof path - 1);
-	while (len < 0 && err_try_again(&failures));
-	if (len <= 0)
-		return NULL;
-	path[len] = '\0';
-	return mem_copy(path);
+	if (file && !is_loader(file))
+		return TAKE(file);
+	return strchr(program_invocation_name, '/') ? mem_copy(program_invocation_name) : NULL;
 }
 
 char *program_file(const char *name)
