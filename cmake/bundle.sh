@@ -15,23 +15,24 @@ build=$1 version=$2 machine=$3 epoch=$4 cmake=$5 launcher=$6 git=$7
 out=$here/../build
 name=stoker-$version-linux-$machine
 work=$build/bundle
-root=$work/$name
+root=$work/root/$name
 private=$root/lib/stoker
 papers=$root/share/doc/stoker
 
-# pack FORMAT: the files whose names come by standard input, as a stream.
+# pack FORMAT FOLDER… [TEST…]: what is in the folders, or what find's TESTs leave. What is said of each
+# file is said in a list: of the files themselves, other times and owners would get in.
 pack() {
-	bsdtar --create --file - --format "$1" --uid 0 --gid 0 --uname '' --gname '' --no-recursion \
-		--no-xattrs --no-acls --no-fflags --files-from -
+	format=$1
+	shift
+	{
+		echo '#mtree'
+		find "$@" -printf "%p type=%y mode=%m time=$epoch.0 uid=0 gid=0\n" | sed 's/ type=d / type=dir /; s/ type=f / type=file /' | sort
+	} | bsdtar --create --file - --format "$format" @-
 }
 
 # digest FILE: its checksum, in the letters of a wheel.
 digest() {
 	sha256sum "$1" | cut -c 1-64 | tr a-f A-F | basenc --base16 --decode | basenc --base64url | tr -d =
-}
-
-set_times() {
-	find "$1" -exec touch --no-dereference --date "@$epoch" {} +
 }
 
 rm -rf "$work"
@@ -67,9 +68,8 @@ fi
 
 # ---- the archive ----
 
-set_times "$root"
 rm -f "$out"/stoker-*-linux-*.tar.gz "$out"/stoker-*.whl "$out/SHA256SUMS"
-(cd "$work" && find "$name" | sort | pack ustar) | gzip -9n >"$out/$name.tar.gz"
+(cd "$work/root" && pack ustar "$name") | gzip -9n >"$out/$name.tar.gz"
 
 # ---- the wheel: the same files where a Python environment has them ----
 
@@ -107,8 +107,7 @@ rmdir "$data/data/bin"
 	done >"$work/record"
 	echo "stoker-$version.dist-info/RECORD,," >>"$work/record"
 	mv "$work/record" "$about/RECORD"
-	set_times .
-	find . -type f | sed 's/^..//' | sort | pack zip >"$out/stoker-$version-$tag.whl"
+	pack zip stoker-* -type f >"$out/stoker-$version-$tag.whl"
 )
 
 cd "$out"

@@ -44,10 +44,10 @@ int main(int argc, char **argv)
 	struct out_options options = { 0 };
 	int code;
 
-	program_begin();
 	/* A reader that closes its pipe must not kill a driver. */
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN); /* reaching a file size limit is an error of the write */
+	program_begin();
 	peek(argc, argv, &options);
 	out_init(&options);
 	if (args_parse(cmd_table, argc, argv, &args, &err) < 0)
