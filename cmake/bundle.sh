@@ -9,6 +9,7 @@ set -eu
 umask 022
 export LC_ALL=C TZ=UTC
 here=${0%/*}
+# shellcheck source=cmake/libraries.sh
 . "$here/libraries.sh"
 
 build=$1 version=$2 machine=$3 epoch=$4 cmake=$5 launcher=$6 git=$7

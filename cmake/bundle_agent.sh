@@ -6,6 +6,7 @@
 # usage: bundle_agent.sh FOLDER CERTIFICATES START STOKER-NODE [LIBRARY…]
 set -eu
 
+# shellcheck source=cmake/libraries.sh
 . "${0%/*}/libraries.sh"
 
 dir=$1

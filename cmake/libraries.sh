@@ -1,3 +1,4 @@
+# shellcheck shell=sh
 # What scripts that make bundles share; to be sourced.
 
 # needed FILE…: the paths of the shared libraries that the files need, and of the loader.

@@ -6,6 +6,7 @@
 #
 # usage: licences.sh FOLDER [PROGRAM…] -- FILE…
 set -eu
+# shellcheck source=cmake/libraries.sh
 . "${0%/*}/libraries.sh"
 
 folder=$1
