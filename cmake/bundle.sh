@@ -45,6 +45,9 @@ mkdir -p "$work"
 
 mkdir -p "$private/programs" "$private/lib"
 mv "$root/bin/stoker" "$private/stoker-post" "$private/programs/"
+# Without the number that leads to their debugging information: this tells of the compiler's command
+# line, and is not in the bundle.
+strip --remove-section=.note.gnu.build-id "$private"/programs/* "$private/agent/stoker-node"
 cp "$launcher" "$root/bin/stoker"
 cp "$launcher" "$private/stoker-post"
 cp -L "$git" "$private/lib/"
