@@ -14,6 +14,7 @@
 
 #define EXIT_NOT_STARTED 4 /* EXIT_REFUSED of jobs/base/exitcode.h */
 #define OWN_WORDS        6 /* words of the loader's before the program */
+#define ROOM             (PATH_MAX + 32)
 
 static int complain(const char *name, const char *what, const char *why, const char *hint)
 {
@@ -53,12 +54,14 @@ static int find_folder(const char *own, const char *name, char ret_folder[PATH_M
 static int start(const char *self, const char *name, const char *folder, int argc, char **argv)
 {
 	char **words = calloc((size_t)argc + OWN_WORDS + 2, sizeof *words);
-	char *loader, *libraries, *program;
+	char loader[ROOM], libraries[2 * ROOM], program[2 * ROOM];
+	const char *why;
 
-	if (!words || asprintf(&loader, "%s/agent/lib/loader", folder) < 0 ||
-	    asprintf(&libraries, "%s/lib:%s/agent/lib", folder, folder) < 0 ||
-	    asprintf(&program, "%s/programs/%s", folder, name) < 0)
-		return complain(name, "cannot start", strerror(ENOMEM), "free some memory");
+	if (!words)
+		return complain(name, "cannot start", strerror(errno), "free some memory");
+	snprintf(loader, sizeof loader, "%s/agent/lib/loader", folder);
+	snprintf(libraries, sizeof libraries, "%s/lib:%s/agent/lib", folder, folder);
+	snprintf(program, sizeof program, "%s/programs/%s", folder, name);
 	words[0] = loader;
 	words[1] = (char[]){ "--inhibit-cache" }; /* that of the machine's libraries */
 	words[2] = (char[]){ "--library-path" };
@@ -72,7 +75,9 @@ static int start(const char *self, const char *name, const char *folder, int arg
 	unsetenv("LD_PRELOAD");
 	unsetenv("LD_AUDIT");
 	execv(loader, words);
-	return complain(name, loader, strerror(errno),
+	why = strerror(errno);
+	free(words);
+	return complain(name, loader, why,
 			"unpack the whole archive, on a file system that may run programs");
 }
 
