@@ -6,6 +6,9 @@
 # usage: bundle_agent.sh FOLDER CERTIFICATES START STOKER-NODE [LIBRARY…]
 set -eu
 
+# shellcheck source=cmake/libraries.sh
+. "${0%/*}/libraries.sh"
+
 dir=$1
 certificates=$2
 start=$3
@@ -18,11 +21,8 @@ cp "$start" "$dir/start"
 cp -L "$certificates" "$dir/lib/ca-certificates.crt"
 for file; do
 	[ "$file" = "$node" ] || cp -L "$file" "$dir/lib/"
-	# ldd prints "name => /path (address)" for libraries and "/path (address)" for
-	# the loader.
-	ldd "$file" | awk '$2 == "=>" && $3 ~ /^\// { print $3 } $1 ~ /^\/.*ld-linux/ { print $1 }'
-done | sort -u |
-while read -r library; do
+done
+needed "$@" | while read -r library; do
 	case $library in
 	*ld-linux*) cp -L "$library" "$dir/lib/loader" ;;
 	*) cp -L "$library" "$dir/lib/" ;;

@@ -10,6 +10,19 @@ set(private_dir lib/stoker) # of stoker alone: the same on every system
 set(agent_dir ${private_dir}/agent)
 set(zsh_dir ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
 
+# What is made of one commit says one date, whenever it is made.
+if(NOT DEFINED ENV{SOURCE_DATE_EPOCH})
+	set(epoch "")
+	if(EXISTS ${PROJECT_SOURCE_DIR}/.git)
+		execute_process(COMMAND git log -1 --format=%ct WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}
+			OUTPUT_VARIABLE epoch OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+	endif()
+	if(NOT epoch)
+		file(TIMESTAMP ${PROJECT_SOURCE_DIR}/CMakeLists.txt epoch "%s" UTC)
+	endif()
+	set(ENV{SOURCE_DATE_EPOCH} ${epoch})
+endif()
+
 # The pages of man(1) are printed by the program whose tables they show.
 string(TIMESTAMP manual_date "%Y-%m-%d" UTC) # or SOURCE_DATE_EPOCH
 foreach(page stoker.1 stoker-spec.5 stoker-node.8)
@@ -25,6 +38,13 @@ foreach(page stoker.1 stoker-spec.5 stoker-node.8)
 	install(FILES ${file}.gz DESTINATION ${CMAKE_INSTALL_MANDIR}/man${section})
 endforeach()
 add_custom_target(manual ALL DEPENDS ${manual})
+
+# The schema of specs, for editors.
+add_custom_command(OUTPUT ${PROJECT_BINARY_DIR}/stoker.schema.json
+	COMMAND stoker schema > ${PROJECT_BINARY_DIR}/stoker.schema.json
+	DEPENDS stoker)
+add_custom_target(schema ALL DEPENDS ${PROJECT_BINARY_DIR}/stoker.schema.json)
+install(FILES ${PROJECT_BINARY_DIR}/stoker.schema.json DESTINATION ${CMAKE_INSTALL_DATADIR}/stoker)
 
 install(TARGETS stoker DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(TARGETS stoker-post DESTINATION ${private_dir})
@@ -49,6 +69,36 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/docs DESTINATION ${doc_dir})
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/templates DESTINATION ${doc_dir}/examples)
 install(FILES ${quickstart}/stoker.yaml ${quickstart}/train.py ${quickstart}/requirements.txt
 	DESTINATION ${doc_dir}/examples/quickstart)
+
+# The papers of what the agent and the programs bring along from other packages.
+set(bring_along ${curl_runtime}
+	/usr/share/doc/ca-certificates/copyright)
+if(static_archive)
+	list(APPEND bring_along ${static_archive})
+endif()
+add_custom_command(OUTPUT ${PROJECT_BINARY_DIR}/licences/common-licenses
+	COMMAND ${PROJECT_SOURCE_DIR}/cmake/licences.sh ${PROJECT_BINARY_DIR}/licences
+		${PROJECT_BINARY_DIR}/agent/stoker-node -- ${bring_along}
+	DEPENDS agent ${PROJECT_SOURCE_DIR}/cmake/licences.sh ${PROJECT_SOURCE_DIR}/cmake/libraries.sh)
+add_custom_target(licences ALL DEPENDS ${PROJECT_BINARY_DIR}/licences/common-licenses)
+install(DIRECTORY ${PROJECT_BINARY_DIR}/licences DESTINATION ${doc_dir})
+
+# ---- for any Linux: an archive and a wheel ----
+
+# bin/stoker and lib/stoker/stoker-post become copies of stoker-launch, which start the programs
+# in lib/stoker/programs through the agent's loader, with the agent's libraries and those that
+# are added in lib/stoker/lib.
+string(REGEX MATCH "^[0-9]+\\.[0-9]+" git_version "${libgit2_VERSION}")
+find_file(git_runtime libgit2.so.${git_version} PATHS ${libgit2_LIBDIR} REQUIRED)
+install(FILES ${PROJECT_SOURCE_DIR}/CHANGELOG.md DESTINATION ${doc_dir} COMPONENT bundle EXCLUDE_FROM_ALL)
+# The owner's word on stoker's own licence, once there is one.
+install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${doc_dir} COMPONENT bundle OPTIONAL
+	EXCLUDE_FROM_ALL)
+add_custom_target(tarball
+	COMMAND ${PROJECT_SOURCE_DIR}/cmake/bundle.sh ${PROJECT_BINARY_DIR} ${PROJECT_VERSION}
+		${CMAKE_SYSTEM_PROCESSOR} $ENV{SOURCE_DATE_EPOCH} ${CMAKE_COMMAND}
+		$<TARGET_FILE:stoker-launch> ${git_runtime})
+add_dependencies(tarball stoker stoker-post stoker-node stoker-launch agent manual schema licences)
 
 # ---- the Debian package ----
 
@@ -89,6 +139,6 @@ set(CPACK_DEBIAN_PACKAGE_RELEASE 1)
 set(CPACK_DEBIAN_PACKAGE_SECTION science)
 set(CPACK_PROJECT_CONFIG_FILE ${PROJECT_SOURCE_DIR}/cmake/debian/depends.cmake)
 set(CPACK_STOKER_PROGRAMS -e${PROJECT_BINARY_DIR}/stoker -e${PROJECT_BINARY_DIR}/stoker-post)
-string(REGEX MATCH "^[0-9]+\\.[0-9]+" CPACK_STOKER_LIBGIT2 "${libgit2_VERSION}")
+set(CPACK_STOKER_LIBGIT2 ${git_version})
 set(CPACK_PRE_BUILD_SCRIPTS ${PROJECT_SOURCE_DIR}/cmake/debian/permissions.cmake)
 include(CPack)

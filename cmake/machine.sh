@@ -96,6 +96,8 @@ mandoc              have mandoc
 zsh                 have zsh
 fish                have fish
 dpkg-dev            have dpkg-shlibdeps
+libarchive-tools    have bsdtar
+musl-tools          have musl-gcc
 lintian             have lintian
 util-linux          have setpriv
 '

@@ -31,9 +31,13 @@ static const struct {
 				   "graphs that it needs, with sizes and checksums" },
 	{ "CHECKPOINT.stoker.json", "the mark beside a complete checkpoint" },
 	{ "../lib/stoker/agent", "the node agent and its libraries, relative to the program" },
+	{ "../share/stoker/stoker.schema.json",
+	  "the JSON Schema of specs, for editors, relative to "
+	  "the program" },
 	{ "../share/doc/stoker", "seen from the program: README.md; in docs/ the pages on "
 				 "workflow, cache, checkpoints, failures, costs, AWS and more; in "
-				 "examples/ the starter specs and the quickstart" },
+				 "examples/ the starter specs and the quickstart; in licences/ "
+				 "those of the libraries that come along" },
 };
 
 static void write_stoker(struct doc *doc, const struct cmd *table)

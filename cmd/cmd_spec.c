@@ -1,6 +1,7 @@
 /* init, validate, schema: work on the spec before a run. */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -8,6 +9,7 @@
 #include "cmd/cmd.h"
 #include "cmd/screen/out.h"
 #include "jobs/base/fs/fs.h"
+#include "jobs/base/process/program.h"
 #include "jobs/base/text/text.h"
 #include "jobs/spec/template.h"
 
@@ -65,10 +67,27 @@ static const struct embedded_file *find_template(const char *name, struct err **
 	return NULL;
 }
 
+/* The text of a starter spec. Its line for editors names the schema of this stoker, wherever that
+ * is installed. The caller frees it. */
+static char *template_text(const struct embedded_file *file)
+{
+	static const char mark[] = "$schema=";
+	AUTO(auto_free) char *found = program_file("stoker.schema.json");
+	AUTO(auto_free) char *schema = found ? realpath(found, NULL) : NULL;
+	const char *at = strstr(file->text, mark);
+
+	if (!schema || !at || strpbrk(schema, " \t\r\n"))
+		return mem_copy(file->text);
+	at += strlen(mark);
+	return mem_format("%.*s%s%s", (int)(at - file->text), file->text, schema,
+			  at + strcspn(at, "\n"));
+}
+
 int cmd_init(const struct args *args, struct err **err)
 {
 	const char *path = args->operand_count ? args->operands[0] : "stoker.yaml";
 	const struct embedded_file *file;
+	AUTO(auto_free) char *text = NULL;
 	AUTO(auto_close) int fd = -1;
 
 	if (args->given[OPT_LIST])
@@ -86,7 +105,8 @@ int cmd_init(const struct args *args, struct err **err)
 		fs_error(err, errno, "cannot create '%s'", path);
 		return (*err)->hint ? -1 : err_hint(err, "name a file in an existing folder");
 	}
-	if (write(fd, file->text, file->len) != (ssize_t)file->len || fsync(fd) < 0) {
+	text = template_text(file);
+	if (write(fd, text, strlen(text)) != (ssize_t)strlen(text) || fsync(fd) < 0) {
 		fs_error(err, errno, "cannot write '%s'", path);
 		unlink(path);
 		return -1;

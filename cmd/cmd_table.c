@@ -6,8 +6,10 @@
 const struct cmd cmd_table[] = {
 	{ "init", "[FILE]", 0, 1, OPT_BIT(TEMPLATE) | OPT_BIT(LIST),
 	  "write a commented starter spec",
-	  "Writes stoker.yaml, or FILE, which must not exist yet.", cmd_init,
-	  .exits = { EXIT_REFUSED },
+	  "Writes stoker.yaml, or FILE, which must not exist yet. Its line for editors,\n"
+	  "yaml-language-server, names the schema that is installed with this stoker. For a spec\n"
+	  "that people share, write the schema beside it ('stoker schema') and name that.",
+	  cmd_init, .exits = { EXIT_REFUSED },
 	  .examples = { { "stoker init", "writes stoker.yaml from the starter spec quickstart" },
 			{ "stoker init --list", "shows the starter specs" },
 			{ "stoker init --template slurm job.yaml",
@@ -241,7 +243,8 @@ const struct cmd cmd_table[] = {
 	  "bash: stoker completion bash > ~/.local/share/bash-completion/completions/stoker\n\n"
 	  "zsh: stoker completion zsh > a folder of $fpath, as _stoker, before compinit runs\n\n"
 	  "fish: stoker completion fish > ~/.config/fish/completions/stoker.fish\n\n"
-	  "The Debian package installs all three. They ask stoker for the words that may come "
+	  "The Debian package and the archive for any Linux bring all three. They ask stoker for "
+	  "the words that may come "
 	  "next, "
 	  "so they always fit its version: commands, options and their values, specs, runs, "
 	  "fields and topics.",

@@ -5,6 +5,7 @@
 #include "aws/credentials/settings.h"
 #include "cmd/cmd.h"
 #include "cmd/screen/out.h"
+#include "jobs/base/process/program.h"
 
 /* The output options are found before the command line is parsed, because its errors depend on
  * them. */
@@ -46,6 +47,7 @@ int main(int argc, char **argv)
 	/* A reader that closes its pipe must not kill a driver. */
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN); /* reaching a file size limit is an error of the write */
+	program_begin();
 	peek(argc, argv, &options);
 	out_init(&options);
 	if (args_parse(cmd_table, argc, argv, &args, &err) < 0)

@@ -41,26 +41,29 @@ static void list_take(struct http_list *list, struct http_transfer *transfer)
 	list->count--;
 }
 
-/* See http_settings. The caller frees it. */
-static char *certificates_path(const char *given)
+char *http_certificates(const char *own)
 {
 	/* Debian, Red Hat and Amazon Linux, SUSE, Alpine. */
 	static const char *const systems[] = { "/etc/ssl/certs/ca-certificates.crt",
 					       "/etc/pki/tls/certs/ca-bundle.crt",
 					       "/etc/ssl/ca-bundle.pem", "/etc/ssl/cert.pem" };
 	const char *set = getenv("SSL_CERT_FILE");
-	AUTO(auto_free) char *folder = curl_library_folder();
-	AUTO(auto_free) char *own = NULL;
 
-	if (given)
-		return mem_copy(given);
 	if (set && *set)
 		return mem_copy(set);
 	for (size_t i = 0; i < STK_LENGTH(systems); i++)
 		if (fs_exists(systems[i]))
 			return mem_copy(systems[i]);
-	own = folder ? fs_join(folder, "ca-certificates.crt") : NULL;
-	return own && fs_exists(own) ? TAKE(own) : NULL;
+	return own && fs_exists(own) ? mem_copy(own) : NULL;
+}
+
+/* See http_settings. The caller frees it. */
+static char *certificates_path(const char *given)
+{
+	AUTO(auto_free) char *folder = curl_library_folder();
+	AUTO(auto_free) char *own = folder ? fs_join(folder, "ca-certificates.crt") : NULL;
+
+	return given ? mem_copy(given) : http_certificates(own);
 }
 
 int http_new(const struct http_settings *settings, struct http **ret, struct err **err)

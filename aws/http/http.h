@@ -28,11 +28,15 @@ struct http;
 struct http_transfer; /* a transfer under way; belongs to the client */
 
 struct http_settings {
-	/* File or folder of certificates to verify servers against; NULL: $SSL_CERT_FILE, else the
-	 * system's file, else the one that comes with the agent. */
+	/* File or folder of certificates to verify servers against; NULL: http_certificates(), with
+	 * those that come with the agent. */
 	const char *ca_bundle;
 	int connections; /* at once; 0: 16 */
 };
+
+/* Certificates to verify servers against: $SSL_CERT_FILE, else the system's file, else `own` if
+ * that is there, else NULL. The caller frees the path. */
+char *http_certificates(const char *own);
 
 int http_new(const struct http_settings *settings, struct http **ret, struct err **err);
 void http_freep(struct http **http); /* drops transfers under way without calling back */

@@ -2,6 +2,7 @@
 #include "jobs/base/hash.h"
 
 #include <errno.h>
+#include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -23,6 +24,12 @@ struct sha256 {
 struct hmac {
 	struct sha256 *inner, *outer, *now;
 };
+
+void hash_ignore_settings(void)
+{
+	if (!OPENSSL_init_crypto(OPENSSL_INIT_NO_LOAD_CONFIG, NULL))
+		abort();
+}
 
 /* Looked up once: EVP_sha256() would look it up, behind a lock, for each digest. */
 static EVP_MD *fetched;

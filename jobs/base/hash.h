@@ -17,6 +17,10 @@
 #define SHA256_BASE64 45 /* 44 characters and a NUL */
 #define SHA1_HEX      41
 
+/* OpenSSL reads no settings of the machine from now on, which may name modules to load. To be
+ * called before anything else here. */
+void hash_ignore_settings(void);
+
 struct sha256; /* a digest in progress */
 
 struct sha256 *hash_sha256_new(void);

@@ -1,18 +1,20 @@
 /*
- * stoker-post: posts one message to a webhook. A program of its own, because linking
+ * stoker-post [CERTIFICATES]: posts one message to a webhook. A program of its own, because linking
  * libcurl costs every start of stoker several milliseconds, and few runs post anything.
  *
  * Input: the URL on the first line (it may hold a secret, so it is not passed on the command line),
  * then one line of JSON. Exit status 0: the service answered with 2xx. Otherwise the reason is one
  * line on stderr, with the host and never the whole URL.
  *
- * TLS is verified, against the file in $SSL_CERT_FILE if that is set; redirects are not followed,
- * and the body of the answer is ignored. Proxies are left to libcurl (https_proxy, no_proxy).
+ * TLS is verified, against the file CERTIFICATES if it is given; redirects are not followed, and
+ * the body of the answer is ignored. Proxies are left to libcurl (https_proxy, no_proxy).
  */
 #include <curl/curl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "jobs/base/process/program.h"
 
 #define INPUT_MAX  ((size_t)1 << 20)
 #define CONNECT_MS 8000L
@@ -44,10 +46,10 @@ static char *host_of(const char *url)
 	return host;
 }
 
-static int post(CURL *curl, const char *url, const char *host, const char *body)
+static int post(CURL *curl, const char *url, const char *host, const char *body,
+		const char *certificates)
 {
 	struct curl_slist *headers = curl_slist_append(NULL, "Content-Type: application/json");
-	const char *bundle = getenv("SSL_CERT_FILE");
 	char why[CURL_ERROR_SIZE] = "", answer[40];
 	long status = 0;
 	CURLcode code;
@@ -62,8 +64,8 @@ static int post(CURL *curl, const char *url, const char *host, const char *body)
 	curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, TOTAL_MS);
 	curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
 	curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, why);
-	if (bundle && *bundle)
-		curl_easy_setopt(curl, CURLOPT_CAINFO, bundle);
+	if (certificates)
+		curl_easy_setopt(curl, CURLOPT_CAINFO, certificates);
 	code = curl_easy_perform(curl);
 	curl_slist_free_all(headers);
 	if (code != CURLE_OK)
@@ -75,7 +77,7 @@ static int post(CURL *curl, const char *url, const char *host, const char *body)
 	return complain(host, answer);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	static char input[INPUT_MAX + 1];
 	size_t len = fread(input, 1, INPUT_MAX, stdin);
@@ -83,13 +85,14 @@ int main(void)
 	CURL *curl;
 	int result;
 
+	program_begin();
 	if (!body || len == INPUT_MAX)
 		return complain(NULL, "expected a URL and a line of JSON on the input");
 	*body++ = '\0';
 	if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK || !(curl = curl_easy_init()))
 		return complain(NULL, "libcurl cannot start");
 	host = host_of(input);
-	result = post(curl, input, host, body);
+	result = post(curl, input, host, body, argc > 1 ? argv[1] : NULL);
 	curl_free(host);
 	curl_easy_cleanup(curl);
 	curl_global_cleanup();

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -13,6 +12,7 @@
 #include "jobs/base/fs/fs.h"
 #include "jobs/base/process/loop.h"
 #include "jobs/base/process/proc.h"
+#include "jobs/base/process/program.h"
 #include "jobs/base/text/text.h"
 
 #define POLL_MS        20
@@ -118,13 +118,14 @@ static void build_argv(const struct background *start, char *argv[WORDS + 1])
 
 static int spawn_driver(struct background *start, int out, struct err **err)
 {
-	char program[PATH_MAX] = "", *argv[WORDS + 1];
+	AUTO(auto_free) char *program = program_path();
+	char *argv[WORDS + 1];
 	struct proc_start how = {
 		.program = program, .argv = argv, .envp = environ, .in = -1, .out = out, .err = out
 	};
 
 	build_argv(start, argv);
-	if (readlink("/proc/self/exe", program, sizeof program - 1) < 0)
+	if (!program)
 		return fs_error(err, errno, "cannot find this program");
 	if (proc_spawn(&how, &start->pid, err) < 0)
 		return err_wrap(err, "cannot start a driver in the background ('%s')", start->log);

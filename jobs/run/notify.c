@@ -10,8 +10,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "aws/http/http.h"
 #include "jobs/base/fs/fs.h"
 #include "jobs/base/process/proc.h"
+#include "jobs/base/process/program.h"
 #include "jobs/base/text/text.h"
 #include "jobs/base/variable.h"
 #include "jobs/run/driver_internal.h"
@@ -271,8 +273,10 @@ static int spawn_command(struct notify_message *message, const json_t *command, 
 /* The URL may be a secret: it stays off every command line. */
 static int spawn_poster(struct notify_message *message, const char *url, struct err **err)
 {
-	AUTO(auto_free) char *program = agent_program_beside(POSTER);
-	char *const argv[] = { (char[]){ POSTER }, NULL };
+	AUTO(auto_free) char *program = program_file(POSTER);
+	AUTO(auto_free) char *own = program_file("agent/lib/ca-certificates.crt");
+	AUTO(auto_free) char *certificates = http_certificates(own);
+	char *const argv[] = { (char[]){ POSTER }, certificates, NULL };
 	struct proc_start start = { .program = program, .argv = argv, .envp = environ };
 
 	if (!program)

@@ -21,7 +21,8 @@ ARROWS = {
     "report": ["flow", "base"],
     "node": ["cache", "checkpoint", "source/archive.h", "store", "aws/credentials/secret.h", "aws/credentials/secrets.h",
              "base"],
-    "post": [],
+    "post": ["base/process/program.h"],
+    "launch": [],
     "run": ["flow", "spec", "engine", "source", "cache", "checkpoint", "store", "aws",
             "base"],
 }

@@ -6,56 +6,26 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "jobs/base/fs/fs.h"
 #include "jobs/base/hash.h"
+#include "jobs/base/process/program.h"
 #include "jobs/base/text/js.h"
 #include "jobs/engine/delivery/agent_files.h"
 #include "jobs/source/archive.h"
 
-static char *own_folder(void)
-{
-	char path[4096];
-	ssize_t len;
-	int failures = 0;
-
-	do
-		len = readlink("/proc/self/exe", path, sizeof path - 1);
-	while (len < 0 && err_try_again(&failures));
-	if (len <= 0)
-		return mem_copy(".");
-	path[len] = '\0';
-	return fs_dirname(path);
-}
-
-char *agent_program_beside(const char *name)
-{
-	/* Build directory and installation. */
-	static const char *const places[] = { ".", "../lib/stoker" };
-	AUTO(auto_free) char *folder = own_folder();
-
-	for (size_t i = 0; i < STK_LENGTH(places); i++) {
-		AUTO(auto_free) char *place = fs_join(folder, places[i]);
-		AUTO(auto_free) char *program = fs_join(place, name);
-
-		if (fs_exists(program))
-			return TAKE(program);
-	}
-	return NULL;
-}
-
 static char *find_agent(struct err **err)
 {
 	const char *given = getenv("STOKER_AGENT");
-	AUTO(auto_free) char *program = given ? NULL : agent_program_beside("agent/stoker-node");
-	AUTO(auto_free) char *folder = own_folder();
+	AUTO(auto_free) char *program = given ? NULL : program_file("agent/stoker-node");
+	AUTO(auto_free) char *self = NULL;
 
 	if (given)
 		return mem_copy(given);
 	if (program)
 		return fs_dirname(program);
-	err_set(err, EXIT_REFUSED, "cannot find the node agent near '%s'", folder);
+	self = program_path();
+	err_set(err, EXIT_REFUSED, "cannot find the node agent near '%s'", self ? self : "stoker");
 	err_hint(err, "build or install all of stoker, or name the agent's folder in STOKER_AGENT");
 	return NULL;
 }

@@ -23,8 +23,4 @@ int agent_publish_archive(struct store *workspace, const char *prefix, char **re
  * is of the same build. */
 int agent_digest(char ret[SHA256_HEX], struct err **err);
 
-/* Returns the path of a program of stoker, looked for beside this one and where `install` puts it;
- * NULL if not found. The caller frees it. */
-char *agent_program_beside(const char *name);
-
 #endif

@@ -201,6 +201,8 @@ json_t *spec_schema(void)
 	json_t *schema = json_object(), *members = section_schema(FIELD_NONE);
 
 	js_put(schema, "$schema", json_string("https://json-schema.org/draft/2020-12/schema"));
+	/* A name, not a place: nobody can be asked for it. It counts with the spec's version. */
+	js_put(schema, "$id", json_string("urn:stoker:spec:1"));
 	js_put(schema, "title", json_string("stoker job spec"));
 	json_object_update(schema, members);
 	json_decref(members);

@@ -208,18 +208,6 @@ static void an_archive_is_the_same_everywhere_and_made_once(void **state)
 	assert_string_equal(anew, key);
 }
 
-static void a_program_beside_this_one_is_found(void **state)
-{
-	AUTO(auto_free) char *none = agent_program_beside("no-such-program");
-	AUTO(auto_free) char *this = agent_program_beside("unit_run_agent_publish");
-
-	(void)state;
-	assert_null(none);
-	assert_non_null(this);
-	assert_true(this[0] == '/');
-	assert_true(fs_exists(this));
-}
-
 /* ---- the state ---- */
 
 /* Where the state is no folder, its conditions are tried; once for each bucket. */
@@ -274,7 +262,6 @@ int main(void)
 		OF(what_the_workspace_lacks_of_the_agent_is_sent),
 		OF(an_agent_that_cannot_be_sent_is_an_error),
 		OF(an_archive_is_the_same_everywhere_and_made_once),
-		OF(a_program_beside_this_one_is_found),
 		OF(a_state_elsewhere_is_tried_once),
 	};
 
