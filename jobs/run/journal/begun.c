@@ -25,7 +25,7 @@ void begun_add_at(struct begun *begun, const char *run, const char *at, const ch
 {
 	struct begun_run *one;
 
-	begun->list = mem_grow(begun->list, begun->count + 1, sizeof *begun->list);
+	begun->list = mem_room(begun->list, begun->count, sizeof *begun->list);
 	one = &begun->list[begun->count++];
 	memset(one, 0, sizeof *one);
 	snprintf(one->run, sizeof one->run, "%s", run);
