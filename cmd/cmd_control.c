@@ -58,8 +58,8 @@ int cmd_wait(const struct args *args, struct err **err)
 
 /* --- resume --- */
 
-/* Starts a background driver if the run goes on; NULL: it needs none. The summary of an ended run is
- * kept if it lacks one, because its driver was killed, for instance. */
+/* Starts a background driver if the run goes on; NULL: it needs none. The summary of an ended run
+ * is kept if it lacks one, because its driver was killed, for instance. */
 static int start_driver(struct journal *journal, const char *run, struct background **ret,
 			struct err **err)
 {

@@ -95,6 +95,16 @@ void out_size(size_t *ret_columns, size_t *ret_rows)
 	*ret_rows = size.ws_row ? size.ws_row : 24;
 }
 
+size_t out_width(void)
+{
+	struct winsize size = { 0 };
+
+	if (!isatty(STDOUT_FILENO))
+		return 0;
+	(void)!ioctl(STDOUT_FILENO, TIOCGWINSZ, &size);
+	return size.ws_col ? size.ws_col : 80;
+}
+
 void out_divert(void (*sink)(void *arg, const char *line, size_t len), void *arg)
 {
 	out.sink = sink;
@@ -194,6 +204,16 @@ void out_block(const char *text)
 		return;
 	text_escape(&safe, text, strlen(text), true);
 	put(safe.text, safe.len);
+	end_line();
+}
+
+void out_finished(const char *lines)
+{
+	size_t len = strlen(lines);
+
+	if (out.json || len == 0)
+		return;
+	put(lines, len - 1);
 	end_line();
 }
 

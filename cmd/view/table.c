@@ -1,6 +1,7 @@
 /* A table for a terminal or a pipe: see table.h. */
 #include "cmd/view/table.h"
 
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,8 +27,7 @@ void table_add_column(struct table *table, const char *title, int rank, size_t c
 {
 	struct table_column *column;
 
-	table->columns =
-		mem_grow(table->columns, table->column_count + 1, sizeof *table->columns);
+	table->columns = mem_grow(table->columns, table->column_count + 1, sizeof *table->columns);
 	column = &table->columns[table->column_count++];
 	*column = (struct table_column){ .title = mem_copy(title), .rank = rank, .cut = cut };
 }
@@ -183,8 +183,7 @@ static void print_row(const struct table *table, const struct table_row *row, si
 
 		if (!column->shown || (width && used >= width))
 			continue;
-		add_cell(column, row ? text_of(row, i) : column->title,
-			 row ? row->mark : MARK_NONE,
+		add_cell(column, row ? text_of(row, i) : column->title, row ? row->mark : MARK_NONE,
 			 i == last || (width && used + column->width + GAP >= width),
 			 width ? width - used : SIZE_MAX, style, ret);
 		used += column->width + GAP;

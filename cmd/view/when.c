@@ -5,8 +5,6 @@
 #include <string.h>
 #include <time.h>
 
-#include "jobs/base/text/text.h"
-
 const char *when_age(struct utc at, struct utc now, char ret[WHEN_TEXT])
 {
 	long long seconds = now.ms > at.ms ? (now.ms - at.ms) / 1000 : 0;
@@ -62,41 +60,4 @@ const char *when_text(const char *utc, bool terminal, char ret[WHEN_TEXT])
 	if (!clock_utc_parse(utc, &at))
 		return utc;
 	return when_instant(at, clock_utc_now(), terminal, ret);
-}
-
-/* A whole text in this form, in local time. */
-static bool parse_local(const char *text, const char *form, struct utc *ret)
-{
-	struct tm local = { .tm_isdst = -1 };
-	const char *end = strptime(text, form, &local);
-	time_t seconds;
-
-	if (!end || *end != '\0')
-		return false;
-	local.tm_isdst = -1;
-	seconds = mktime(&local);
-	ret->ms = (int64_t)seconds * 1000;
-	return seconds != (time_t)-1;
-}
-
-bool when_parse(const char *text, struct utc now, struct utc *ret)
-{
-	struct tm utc = { 0 };
-	int64_t age;
-	const char *end;
-
-	if (text_duration(text, &age)) {
-		ret->ms = now.ms - age;
-		return true;
-	}
-	if (clock_utc_parse(text, ret))
-		return true;
-	end = strptime(text, "%Y-%m-%dT%H:%M:%SZ", &utc);
-	if (end && *end == '\0') {
-		ret->ms = (int64_t)timegm(&utc) * 1000;
-		return true;
-	}
-	return parse_local(text, "%Y-%m-%d", ret) || parse_local(text, "%Y-%m-%d %H:%M", ret) ||
-	       parse_local(text, "%Y-%m-%d %H:%M:%S", ret) ||
-	       parse_local(text, "%Y-%m-%dT%H:%M:%S", ret);
 }

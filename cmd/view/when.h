@@ -20,8 +20,4 @@ const char *when_instant(struct utc at, struct utc now, bool terminal, char ret[
 /* The same for a time as in the journal; the text itself if it is none, "-" if it is NULL. */
 const char *when_text(const char *utc, bool terminal, char ret[WHEN_TEXT]);
 
-/* Reads "2h" (so long before `now`), "2026-11-21" or "2026-11-21 12:03" (local time), or
- * "2026-11-21T12:03:41Z". */
-bool when_parse(const char *text, struct utc now, struct utc *ret);
-
 #endif

@@ -50,8 +50,8 @@ void status_progress_update(struct status *status, struct utc at, int64_t step);
 /* Marks the run as without a driver, though its events do not say so: the driver was killed. */
 void status_undriven(struct status *status);
 
-/* Appends the state as bytes to `ret`, for status_from_kept() in this very program; nothing if it has
- * no build id. */
+/* Appends the state as bytes to `ret`, for status_from_kept() in this very program; nothing if it
+ * has no build id. */
 void status_keep(const struct status *status, struct sb *ret);
 /* Returns the state; NULL if another program kept the bytes. They must be those that were kept. */
 struct status *status_from_kept(const void *bytes, size_t len);

@@ -109,8 +109,8 @@ int journal_kept(struct journal *journal, const char *run, int64_t *ret_seq, str
 		 struct err **err);
 
 /* Calls `fn` for all runs, oldest first. `head` is that of the run's summary (summary.h), if that
- * ends with the newest event of the run and has one; else NULL. -1 with err->damage: some runs could
- * not be found, and the others were handed out. */
+ * ends with the newest event of the run and has one; else NULL. -1 with err->damage: some runs
+ * could not be found, and the others were handed out. */
 typedef int (*journal_run_fn)(void *arg, const char *run, const char *head, struct err **err);
 int journal_each(struct journal *journal, journal_run_fn fn, void *arg, struct err **err);
 /* The same; appends the ids to an array. */

@@ -207,13 +207,13 @@ static int search_open(struct journal_sqlite_search *search, struct err **err)
 		"SELECT seq, body FROM event WHERE run=?1 ORDER BY seq DESC LIMIT 1";
 
 	search->next = journal_sqlite_prepare(search->store, next, "", "read", err);
-	search->first = search->next ? journal_sqlite_prepare(search->store, first, "", "read", err)
-				     : NULL;
-	search->last = search->first ? journal_sqlite_prepare(search->store, last, "", "read", err)
-				     : NULL;
+	search->first =
+		search->next ? journal_sqlite_prepare(search->store, first, "", "read", err) : NULL;
+	search->last =
+		search->first ? journal_sqlite_prepare(search->store, last, "", "read", err) : NULL;
 	if (search->last && journal_sqlite_has_summaries(search->store))
-		search->summary = journal_sqlite_prepare(search->store, SQLITE_SUMMARY_HEAD, "",
-							 "read", err);
+		search->summary =
+			journal_sqlite_prepare(search->store, SQLITE_SUMMARY_HEAD, "", "read", err);
 	return *err ? -1 : 0;
 }
 

@@ -1,7 +1,8 @@
 /*
  * Shared by the parts of the journal in SQLite: journal_sqlite.c (the store's operations) calls
  * journal_sqlite_open.c and journal_sqlite_damage.c (taking a run out of a damaged file), and all
- * call journal_sqlite_core.c and journal_sqlite_summary.c. Included by these alone; sqlite3.h is included nowhere else.
+ * call journal_sqlite_core.c and journal_sqlite_summary.c. Included by these alone; sqlite3.h is
+ * included nowhere else.
  */
 #ifndef STK_RUN_JOURNAL_JOURNAL_SQLITE_INTERNAL_H
 #define STK_RUN_JOURNAL_JOURNAL_SQLITE_INTERNAL_H

@@ -54,7 +54,7 @@ int journal_sqlite_summarise(void *opened, const char *run, const struct summary
 		"INSERT OR REPLACE INTO summary(run, seq, link, begun, line_sum, rest_sum, sum,"
 		" head, line, rest) VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
 	struct sqlite_store *store = opened;
-	const char *const texts[] = { summary->link,     summary->begun, summary->line_sum,
+	const char *const texts[] = { summary->link, summary->begun, summary->line_sum,
 				      summary->rest_sum, summary->sum };
 	sqlite3_stmt *stmt;
 	int done;

@@ -17,11 +17,11 @@
 #include "jobs/base/sb.h"
 
 struct summary {
-	int64_t seq;            /* of the newest event in it */
-	char link[SHA256_HEX];  /* the sum of that event */
-	char begun[UTC_TEXT];   /* the time of event 1; "" if not known */
-	struct sb head;         /* little, for a list of many runs; empty: the run goes on */
-	struct sb line, rest;   /* the whole */
+	int64_t seq;           /* of the newest event in it */
+	char link[SHA256_HEX]; /* the sum of that event */
+	char begun[UTC_TEXT];  /* the time of event 1; "" if not known */
+	struct sb head;        /* little, for a list of many runs; empty: the run goes on */
+	struct sb line, rest;  /* the whole */
 	char line_sum[SHA256_HEX], rest_sum[SHA256_HEX];
 	char sum[SHA256_HEX]; /* over all of the above but line and rest themselves */
 };

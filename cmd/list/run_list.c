@@ -1,5 +1,5 @@
 /* All runs of a journal, for a list: see run_list.h. */
-#include "cmd/follow/run_list.h"
+#include "cmd/list/run_list.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -8,10 +8,7 @@
 
 void run_list_release(struct run_list *list)
 {
-	for (size_t i = 0; i < list->count; i++) {
-		json_decref(list->rows[i].status);
-		json_decref(list->rows[i].more);
-	}
+	run_list_cut(list, 0);
 	free(list->rows);
 	json_decref(list->errors);
 	err_freep(&list->unfound);
@@ -22,7 +19,6 @@ struct run_list_reading {
 	struct journal *journal;
 	enum run_view_trust trust;
 	struct run_list *list;
-	json_t *unread; /* array: the ids of runs whose events are to be read, with their rows */
 };
 
 bool run_list_is_alone(const struct listed *row)
@@ -99,7 +95,7 @@ static int read_run(struct run_list_reading *reading, struct listed *row, struct
 
 	if (cmd_run_view_as(reading->journal, row->run, reading->trust, false, &status, &why) < 0 ||
 	    cmd_run_check_begun(reading->journal, row->run, status, &why) < 0) {
-		if (why->code == EXIT_USAGE || why->code == EXIT_NOT_FOUND)
+		if (why->code == EXIT_NOT_FOUND)
 			return 0;
 		if (why->code == EXIT_UNREACHABLE) {
 			*err = TAKE(why);
@@ -142,8 +138,40 @@ int run_list_read(struct journal *journal, enum run_view_trust trust, struct run
 		if (stays > 0)
 			ret->rows[kept++] = ret->rows[i];
 	}
-	ret->count = kept;
+	ret->count = ret->total = kept;
 	return 0;
+}
+
+/* The order of the list, and what it is asked to be. */
+struct run_list_order {
+	int (*compare)(const void *a, const void *b, void *arg);
+	void *arg;
+};
+
+static int compare_stably(const void *a, const void *b, void *arg)
+{
+	const struct run_list_order *order = arg;
+	const struct listed *x = a, *y = b;
+	int result = order->compare(a, b, order->arg);
+
+	return result ? result : (x->place > y->place) - (x->place < y->place);
+}
+
+void run_list_sort(struct run_list *list, int (*compare)(const void *a, const void *b, void *arg),
+		   void *arg)
+{
+	struct run_list_order order = { compare, arg };
+
+	for (size_t i = 0; i < list->count; i++)
+		list->rows[i].place = i;
+	if (list->count > 1)
+		qsort_r(list->rows, list->count, sizeof *list->rows, compare_stably, &order);
+}
+
+void run_list_cut(struct run_list *list, size_t count)
+{
+	while (list->count > count)
+		json_decref(list->rows[--list->count].status);
 }
 
 int run_list_whole(struct journal *journal, struct listed *row, struct err **err)
