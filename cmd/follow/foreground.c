@@ -295,6 +295,8 @@ int foreground_run(const struct args *args, struct journal *journal, const char 
 	if (run_show_outcome(journal, run, &unshown) < 0)
 		out_note("run %s has ended, but no summary can be made now: %s", run,
 			 unshown->message);
+	if (foreground.shown)
+		run_show_space(journal);
 	return (int)exit_code;
 }
 

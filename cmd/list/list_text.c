@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "cmd/view/when.h"
+#include "jobs/base/text/when.h"
 #include "jobs/base/text/text.h"
 
 enum list_column {

@@ -36,6 +36,8 @@ void out_size(size_t *ret_columns, size_t *ret_rows);
 
 /* Returns the columns of the terminal at stdout; 0 if that is none. */
 size_t out_width(void);
+/* True if stderr is a terminal, of any kind. */
+bool out_err_is_terminal(void);
 
 /* Sets how stdout is written: line by line, or in bulk, in blocks, for a reader that wants all
  * lines. */
@@ -64,7 +66,7 @@ void out_error_line(const char *line); /* a formatted problem */
  * `note` omitted in the same cases as a note. */
 void out_quote(const char *lines, bool note);
 /* Prints a note with the time before it and, if a block is drawn, a sign; then it is cut to a few
- * rows. `at` is "12:30:59". */
+ * rows. `at` is in the form of when_instant(). */
 void out_event(const char *at, enum status_icon mark, const char *sentence);
 /* Prints a line on stdout: its label, a sign and the text; nothing with --json. */
 void out_marked(const char *label, enum status_icon mark, const char *fmt, ...) STK_PRINTF(3, 4);

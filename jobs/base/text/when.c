@@ -1,5 +1,5 @@
 /* Instants and ages for people: see when.h. */
-#include "cmd/view/when.h"
+#include "jobs/base/text/when.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -2,8 +2,8 @@
  * Instants and ages for people: local time on a terminal, with a date if the day is another one;
  * RFC 3339 in UTC everywhere else, as programs and `--json` have it.
  */
-#ifndef STK_CMD_VIEW_WHEN_H
-#define STK_CMD_VIEW_WHEN_H
+#ifndef STK_BASE_TEXT_WHEN_H
+#define STK_BASE_TEXT_WHEN_H
 
 #include "jobs/base/clock.h"
 #include "jobs/base/sb.h"
