@@ -160,13 +160,15 @@ static void add_cell(const struct table_column *column, const char *text, enum s
 	size_t used = 0, sign = mark_width(column);
 
 	if (sign > 0 && sign < width) {
-		sb_addf(ret, "%s%s%s ", text_style_on(style, mark),
-			text_style_icon_text(style, mark), text_style_off(style));
+		sb_adds(ret, text_style_on(style, mark));
+		sb_adds(ret, text_style_icon_text(style, mark));
+		sb_adds(ret, text_style_off(style));
+		sb_addc(ret, ' ');
 		used = sign;
 	}
 	used += columns_fit(ret, text, strlen(text), width - used, style->utf8);
-	if (!is_last)
-		sb_addf(ret, "%*s", (int)(width - used + GAP), "");
+	for (size_t blanks = is_last ? 0 : width - used + GAP; blanks > 0; blanks--)
+		sb_addc(ret, ' ');
 }
 
 /* Prints a row; `row` NULL: the titles. What a terminal has no room for at all is left out. */

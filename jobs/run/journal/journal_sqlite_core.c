@@ -185,7 +185,7 @@ struct journal_sqlite_search {
 	struct sqlite_store *store;
 	struct begun *begun;
 	sqlite3_stmt *next, *first, *last;
-	sqlite3_stmt *summary; /* NULL: none is kept */
+	sqlite3_stmt *summary; /* at the next summary in the order of ids; NULL: none is left */
 	struct begun lost;     /* runs that only their folders show */
 	bool any;              /* any folder of a run counts */
 };
@@ -197,6 +197,30 @@ static void search_release(struct journal_sqlite_search *search)
 	sqlite3_finalize(search->last);
 	sqlite3_finalize(search->summary);
 	begun_release(&search->lost);
+}
+
+/* Summaries that cannot be read are none: whoever reads their runs is told. */
+static void next_summary(struct journal_sqlite_search *search)
+{
+	AUTO(err_freep) struct err *unreadable = NULL;
+
+	if (journal_sqlite_step(search->store, search->summary, "read", &unreadable) > 0)
+		return;
+	sqlite3_finalize(search->summary);
+	search->summary = NULL;
+}
+
+/* Goes on to the summary of the run; false if it has none. */
+static bool find_summary(struct journal_sqlite_search *search, const char *run)
+{
+	for (; search->summary; next_summary(search)) {
+		const char *of = (const char *)sqlite3_column_text(search->summary, 0);
+		int order = strcmp(of ? of : "", run);
+
+		if (order >= 0)
+			return order == 0;
+	}
+	return false;
 }
 
 static int search_open(struct journal_sqlite_search *search, struct err **err)
@@ -212,8 +236,10 @@ static int search_open(struct journal_sqlite_search *search, struct err **err)
 	search->last =
 		search->first ? journal_sqlite_prepare(search->store, last, "", "read", err) : NULL;
 	if (search->last && journal_sqlite_has_summaries(search->store))
-		search->summary =
-			journal_sqlite_prepare(search->store, SQLITE_SUMMARY_HEAD, "", "read", err);
+		search->summary = journal_sqlite_prepare(
+			search->store, SQLITE_SUMMARY_HEAD " ORDER BY run", "", "read", err);
+	if (search->summary)
+		next_summary(search);
 	return *err ? -1 : 0;
 }
 
@@ -226,16 +252,14 @@ static int look_up(struct journal_sqlite_search *search, sqlite3_stmt *stmt, con
 	return journal_sqlite_step(search->store, stmt, "read", err);
 }
 
-/* Adds the run by its summary, if that ends with its newest event. A summary that cannot be read is
- * none: whoever reads the run is told. */
+/* Adds the run by its summary, if that ends with its newest event. */
 static bool add_summarised(struct journal_sqlite_search *search, const char *run)
 {
 	AUTO(err_freep) struct err *unreadable = NULL;
 	AUTO(summary_release) struct summary summary = SUMMARY_INIT;
 	bool ends;
 
-	if (!search->summary || look_up(search, search->summary, run, &unreadable) <= 0 ||
-	    look_up(search, search->last, run, &unreadable) <= 0)
+	if (!find_summary(search, run) || look_up(search, search->last, run, &unreadable) <= 0)
 		return false;
 	journal_sqlite_summary_head(search->summary, &summary);
 	ends = summary_ends_with(&summary, sqlite3_column_int64(search->last, 0),

@@ -71,9 +71,9 @@ int journal_sqlite_find_runs(struct sqlite_store *store, struct begun *ret, stru
 
 /* --- journal_sqlite_summary.c --- */
 
-/* The members of a summary but line and rest; the run is ?1. */
+/* The members of all summaries but line and rest. */
 #define SQLITE_SUMMARY_HEAD                                                                        \
-	"SELECT seq, link, begun, line_sum, rest_sum, sum, head FROM summary WHERE run=?1"
+	"SELECT run, seq, link, begun, line_sum, rest_sum, sum, head FROM summary"
 bool journal_sqlite_has_summaries(struct sqlite_store *store);
 /* Reads these members from a row. */
 void journal_sqlite_summary_head(sqlite3_stmt *stmt, struct summary *ret);

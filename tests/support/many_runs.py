@@ -1,8 +1,7 @@
-"""A state with many runs, made of one that was really run: copies of its events under other ids,
-names and times, each with its sums. By hand: tests/bench/many_runs.py STOKER STATE [COUNT]
+"""A state with many runs, made of one that was really run: its events under other ids, names and
+times, each with its sum. By hand: tests/support/many_runs.py STOKER STATE [COUNT]"""
 
-The summaries of the ended runs are made by stoker itself ('resume --all')."""
-
+import contextlib
 import hashlib
 import json
 import os
@@ -27,7 +26,7 @@ def seal(row: dict, link: str) -> tuple:
 
 
 def moved(value, by: timedelta):
-    """The times in an event, later: texts, and milliseconds since 1970 in fields of that kind."""
+    """A time in an event, later; any other value as it is."""
     if isinstance(value, str) and len(value) == 24 and value.endswith("Z") and value[10] == "T":
         return (datetime.strptime(value[:-1], TIME) + by).strftime(TIME)[:-3] + "Z"
     return value
@@ -41,23 +40,30 @@ def write_rows(db: sqlite3.Connection, run: str, rows: list) -> None:
     db.executemany("INSERT INTO event VALUES(?, ?, ?)", texts)
 
 
+def rows_of(state: Path, run: str) -> list:
+    with contextlib.closing(sqlite3.connect(state / "journal.db")) as db:
+        return [json.loads(body) for body, in db.execute("SELECT body FROM event WHERE run=? ORDER BY seq", (run,))]
+
+
 def begin(stoker: str, state: Path, run: str = "run-00000") -> list:
     """The events of one real run in a new state."""
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "stoker.yaml").write_text(json.dumps(SPEC))
         subprocess.run([stoker, "--state", str(state), "--quiet", "run", "stoker.yaml", "--id", run], cwd=folder,
                        check=True, stdout=subprocess.DEVNULL)
-    with sqlite3.connect(state / "journal.db") as db:
-        return [json.loads(body) for body, in db.execute("SELECT body FROM event ORDER BY seq")]
+    return rows_of(state, run)
+
+
+def later(rows: list, by: timedelta) -> list:
+    return [{key: moved(value, by) for key, value in row.items()} for row in rows]
 
 
 def make(stoker: str, state: Path, count: int) -> None:
-    """`count` ended runs, a minute apart, the newest an hour ago."""
+    """`count` ended runs, a minute apart. Stoker itself makes their summaries."""
     rows = begin(stoker, state)
-    with sqlite3.connect(state / "journal.db") as db:
+    with contextlib.closing(sqlite3.connect(state / "journal.db")) as db, db:
         for number in range(1, count):
-            by = timedelta(minutes=-number - 60)
-            changed = [{key: moved(value, by) for key, value in row.items()} for row in rows]
+            changed = later(rows, timedelta(minutes=-number - 60))
             changed[0] = dict(changed[0], name=f"job-{number % 97}")
             write_rows(db, f"run-{number:05}", changed)
             (state / "runs" / f"run-{number:05}").mkdir(mode=0o700)
@@ -67,4 +73,4 @@ def make(stoker: str, state: Path, count: int) -> None:
 
 
 if __name__ == "__main__":
-    make(sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]) if len(sys.argv) > 3 else 10000)
+    make(str(Path(sys.argv[1]).resolve()), Path(sys.argv[2]), int(sys.argv[3]) if len(sys.argv) > 3 else 10000)
