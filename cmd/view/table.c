@@ -90,10 +90,10 @@ static size_t whole_width(const struct table *table)
 	return width;
 }
 
-/* Cuts columns that may be cut, the last one first, by as much as is too much. */
+/* Cuts columns that may be cut, the first one first, by as much as is too much. */
 static void cut(struct table *table, size_t width)
 {
-	for (size_t i = table->column_count; i-- > 0 && whole_width(table) > width;) {
+	for (size_t i = 0; i < table->column_count && whole_width(table) > width; i++) {
 		struct table_column *column = &table->columns[i];
 		size_t over = whole_width(table) - width;
 		size_t least = column->cut + mark_width(column);
