@@ -36,7 +36,7 @@ static int add_event(void *arg, const struct event *ev, json_t *row, struct err 
 
 /* Finds the summary of the run. Returns 1 with it; 0 if there is none that may be used, -1. */
 static int find_summary(struct journal *journal, const char *run, enum run_view_trust trust,
-			struct summary *ret, struct err **err)
+			struct run_summary *ret, struct err **err)
 {
 	AUTO(err_freep) struct err *unreadable = NULL;
 
@@ -47,7 +47,7 @@ static int find_summary(struct journal *journal, const char *run, enum run_view_
 }
 
 /* Folds the events, those after the summary where it is one of a run that goes on. */
-static int fold_events(struct journal *journal, const char *run, const struct summary *summary,
+static int fold_events(struct journal *journal, const char *run, const struct run_summary *summary,
 		       struct run_view_fold *fold, struct err **err)
 {
 	if (summary->rest.len > 0 && summary->head.len == 0)
@@ -70,7 +70,7 @@ static int note_more(void *arg, const struct event *ev, json_t *row, struct err 
 
 /* Takes the state of an ended run from its summary. Returns 1, 0 if it cannot be had from there,
  * -1. */
-static int take_whole(struct journal *journal, const char *run, const struct summary *summary,
+static int take_whole(struct journal *journal, const char *run, const struct run_summary *summary,
 		      bool with_attempts, json_t **ret, struct err **err)
 {
 	json_auto_t *status = NULL, *attempts = NULL;
@@ -95,7 +95,7 @@ static int take_whole(struct journal *journal, const char *run, const struct sum
 static int fold(struct journal *journal, const char *run, enum run_view_trust trust,
 		bool with_attempts, bool undriven, json_t **ret, struct err **err)
 {
-	AUTO(summary_release) struct summary summary = SUMMARY_INIT, none = SUMMARY_INIT;
+	AUTO(summary_release) struct run_summary summary = SUMMARY_INIT, none = SUMMARY_INIT;
 	AUTO(fold_release) struct run_view_fold fold = { 0 };
 	int found = find_summary(journal, run, trust, &summary, err), taken;
 
@@ -127,7 +127,7 @@ static void add_head(const json_t *line, struct sb *ret)
 	sb_adds(ret, text);
 }
 
-static void make_summary(const struct run_view_fold *fold, struct summary *ret)
+static void make_summary(const struct run_view_fold *fold, struct run_summary *ret)
 {
 	AUTO(auto_free) char *line = NULL, *rest = NULL;
 	json_auto_t *status = NULL;
@@ -149,7 +149,7 @@ static void make_summary(const struct run_view_fold *fold, struct summary *ret)
 void cmd_run_summarise(struct journal *journal, const char *run)
 {
 	AUTO(fold_release) struct run_view_fold fold = { 0 };
-	AUTO(summary_release) struct summary there = SUMMARY_INIT, made = SUMMARY_INIT;
+	AUTO(summary_release) struct run_summary there = SUMMARY_INIT, made = SUMMARY_INIT;
 	AUTO(err_freep) struct err *ignored = NULL;
 
 	if (find_summary(journal, run, RUN_VIEW_TRUSTS, &there, &ignored) <= 0) {

@@ -119,12 +119,12 @@ int journal_runs(struct journal *journal, json_t *ret, struct err **err);
 /* Keeps a summary of the run's events up to summary->seq, which were read or written just now; it
  * takes the place of an earlier one, and its link, time and sums are set here. Returns 1, or 0 if
  * the store keeps none. The caller holds the lease, or the run has ended. */
-struct summary;
-int journal_summarise(struct journal *journal, const char *run, struct summary *summary,
+struct run_summary;
+int journal_summarise(struct journal *journal, const char *run, struct run_summary *summary,
 		      struct err **err);
 /* Returns 1 with the summary of the run if there is a whole one whose event is in the journal; 0 if
  * not; -1. The events before are not looked at. */
-int journal_summary(struct journal *journal, const char *run, struct summary *ret,
+int journal_summary(struct journal *journal, const char *run, struct run_summary *ret,
 		    struct err **err);
 /* Returns 1 if all events up to `seq` are proved to be those that were written; 0 if their bytes
  * alone do not prove it: then journal_read() tells; -1. Parses nothing. */
@@ -185,9 +185,9 @@ struct journal_ops {
 	int (*kept)(void *store, const char *run, int64_t *ret_seq, struct sb *ret,
 		    struct err **err);
 	/* Write, and read, a sealed summary: 1, 0 if there is none, -1. Both set or both NULL. */
-	int (*summarise)(void *store, const char *run, const struct summary *summary,
+	int (*summarise)(void *store, const char *run, const struct run_summary *summary,
 			 struct err **err);
-	int (*summary)(void *store, const char *run, struct summary *ret, struct err **err);
+	int (*summary)(void *store, const char *run, struct run_summary *ret, struct err **err);
 	struct store *(*objects)(void *store); /* NULL: on no object store */
 };
 

@@ -256,7 +256,7 @@ static int look_up(struct journal_sqlite_search *search, sqlite3_stmt *stmt, con
 static bool add_summarised(struct journal_sqlite_search *search, const char *run)
 {
 	AUTO(err_freep) struct err *unreadable = NULL;
-	AUTO(summary_release) struct summary summary = SUMMARY_INIT;
+	AUTO(summary_release) struct run_summary summary = SUMMARY_INIT;
 	bool ends;
 
 	if (!find_summary(search, run) || look_up(search, search->last, run, &unreadable) <= 0)

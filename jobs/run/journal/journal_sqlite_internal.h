@@ -76,11 +76,12 @@ int journal_sqlite_find_runs(struct sqlite_store *store, struct begun *ret, stru
 	"SELECT run, seq, link, begun, line_sum, rest_sum, sum, head FROM summary"
 bool journal_sqlite_has_summaries(struct sqlite_store *store);
 /* Reads these members from a row. */
-void journal_sqlite_summary_head(sqlite3_stmt *stmt, struct summary *ret);
+void journal_sqlite_summary_head(sqlite3_stmt *stmt, struct run_summary *ret);
 /* As journal_ops.summarise and .summary. */
-int journal_sqlite_summarise(void *opened, const char *run, const struct summary *summary,
+int journal_sqlite_summarise(void *opened, const char *run, const struct run_summary *summary,
 			     struct err **err);
-int journal_sqlite_summary(void *opened, const char *run, struct summary *ret, struct err **err);
+int journal_sqlite_summary(void *opened, const char *run, struct run_summary *ret,
+			   struct err **err);
 /* Nothing is done if there are none. */
 int journal_sqlite_drop_summary(struct sqlite_store *store, const char *run, struct err **err);
 

@@ -32,7 +32,7 @@ static void copy_bytes(sqlite3_stmt *stmt, int column, struct sb *ret)
 	sb_add(ret, sqlite3_column_blob(stmt, column), (size_t)sqlite3_column_bytes(stmt, column));
 }
 
-void journal_sqlite_summary_head(sqlite3_stmt *stmt, struct summary *ret)
+void journal_sqlite_summary_head(sqlite3_stmt *stmt, struct run_summary *ret)
 {
 	ret->seq = sqlite3_column_int64(stmt, 1);
 	copy_text(stmt, 2, ret->link, sizeof ret->link);
@@ -48,7 +48,7 @@ static void bind_text(sqlite3_stmt *stmt, int at, const char *text, size_t len)
 	sqlite3_bind_text(stmt, at, text, (int)len, SQLITE_STATIC);
 }
 
-static int put_head(struct sqlite_store *store, const char *run, const struct summary *summary,
+static int put_head(struct sqlite_store *store, const char *run, const struct run_summary *summary,
 		    struct err **err)
 {
 	static const char sql[] =
@@ -70,7 +70,7 @@ static int put_head(struct sqlite_store *store, const char *run, const struct su
 	return done;
 }
 
-static int put_rest(struct sqlite_store *store, const char *run, const struct summary *summary,
+static int put_rest(struct sqlite_store *store, const char *run, const struct run_summary *summary,
 		    struct err **err)
 {
 	static const char sql[] =
@@ -89,7 +89,7 @@ static int put_rest(struct sqlite_store *store, const char *run, const struct su
 
 /* The tables are made by the first call: a database of an earlier version lacks them. Both rows are
  * written at once; if one were written alone, its sums would not fit. */
-int journal_sqlite_summarise(void *opened, const char *run, const struct summary *summary,
+int journal_sqlite_summarise(void *opened, const char *run, const struct run_summary *summary,
 			     struct err **err)
 {
 	struct sqlite_store *store = opened;
@@ -108,7 +108,7 @@ int journal_sqlite_summarise(void *opened, const char *run, const struct summary
 	return result;
 }
 
-int journal_sqlite_summary(void *opened, const char *run, struct summary *ret, struct err **err)
+int journal_sqlite_summary(void *opened, const char *run, struct run_summary *ret, struct err **err)
 {
 	static const char sql[] = SQLITE_SUMMARY_HEAD " WHERE run=?1";
 	static const char rest[] = "SELECT line, rest FROM summary_rest WHERE run=?1";

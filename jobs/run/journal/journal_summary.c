@@ -10,7 +10,7 @@
 struct journal_look {
 	int64_t seq;
 	char link[SHA256_HEX], at[UTC_TEXT];
-	const struct summary *summary; /* NULL, or the one that may end with it */
+	const struct run_summary *summary; /* NULL, or the one that may end with it */
 	bool found, ends;
 };
 
@@ -37,7 +37,7 @@ static int look_at(struct journal *journal, const char *run, int64_t seq, struct
 	return journal->ops->rows(journal->store, run, seq, look, ret, err);
 }
 
-int journal_summarise(struct journal *journal, const char *run, struct summary *summary,
+int journal_summarise(struct journal *journal, const char *run, struct run_summary *summary,
 		      struct err **err)
 {
 	struct journal_look first = { 0 }, last = { 0 };
@@ -56,7 +56,8 @@ int journal_summarise(struct journal *journal, const char *run, struct summary *
 	return journal->ops->summarise(journal->store, run, summary, err);
 }
 
-int journal_summary(struct journal *journal, const char *run, struct summary *ret, struct err **err)
+int journal_summary(struct journal *journal, const char *run, struct run_summary *ret,
+		    struct err **err)
 {
 	struct journal_look last = { .summary = ret };
 	int found;

@@ -5,14 +5,14 @@
 
 #include "jobs/run/journal/chain.h"
 
-void summary_release(struct summary *summary)
+void summary_release(struct run_summary *summary)
 {
 	sb_release(&summary->head);
 	sb_release(&summary->line);
 	sb_release(&summary->rest);
 }
 
-static void sum_of(const struct summary *summary, const char *run, char ret[SHA256_HEX])
+static void sum_of(const struct run_summary *summary, const char *run, char ret[SHA256_HEX])
 {
 	AUTO(sb_release) struct sb form = SB_INIT;
 
@@ -22,14 +22,14 @@ static void sum_of(const struct summary *summary, const char *run, char ret[SHA2
 	hash_sha256_hex(form.text, form.len, ret);
 }
 
-void summary_seal(struct summary *summary, const char *run)
+void summary_seal(struct run_summary *summary, const char *run)
 {
 	hash_sha256_hex(summary->line.text, summary->line.len, summary->line_sum);
 	hash_sha256_hex(summary->rest.text, summary->rest.len, summary->rest_sum);
 	sum_of(summary, run, summary->sum);
 }
 
-bool summary_is_whole(const struct summary *summary, const char *run)
+bool summary_is_whole(const struct run_summary *summary, const char *run)
 {
 	char sum[SHA256_HEX];
 
@@ -45,12 +45,12 @@ static bool fits(const struct sb *text, const char *want)
 	return strcmp(sum, want) == 0;
 }
 
-bool summary_has_its_rest(const struct summary *summary)
+bool summary_has_its_rest(const struct run_summary *summary)
 {
 	return fits(&summary->line, summary->line_sum) && fits(&summary->rest, summary->rest_sum);
 }
 
-bool summary_ends_with(const struct summary *summary, int64_t seq, const char *body, size_t len)
+bool summary_ends_with(const struct run_summary *summary, int64_t seq, const char *body, size_t len)
 {
 	char link[SHA256_HEX];
 

@@ -16,7 +16,7 @@
 #include "jobs/base/hash.h"
 #include "jobs/base/sb.h"
 
-struct summary {
+struct run_summary {
 	int64_t seq;           /* of the newest event in it */
 	char link[SHA256_HEX]; /* the sum of that event */
 	char begun[UTC_TEXT];  /* the time of event 1; "" if not known */
@@ -25,17 +25,18 @@ struct summary {
 	char line_sum[SHA256_HEX], rest_sum[SHA256_HEX];
 	char sum[SHA256_HEX]; /* over all of the above but line and rest themselves */
 };
-#define SUMMARY_INIT ((struct summary){ .head = SB_INIT, .line = SB_INIT, .rest = SB_INIT })
-void summary_release(struct summary *summary); /* for AUTO() */
+#define SUMMARY_INIT ((struct run_summary){ .head = SB_INIT, .line = SB_INIT, .rest = SB_INIT })
+void summary_release(struct run_summary *summary); /* for AUTO() */
 
 /* Sets the sums. */
-void summary_seal(struct summary *summary, const char *run);
+void summary_seal(struct run_summary *summary, const char *run);
 /* True if everything but line and rest is as it was sealed for this run. */
-bool summary_is_whole(const struct summary *summary, const char *run);
+bool summary_is_whole(const struct run_summary *summary, const char *run);
 /* True if line and rest are, too. */
-bool summary_has_its_rest(const struct summary *summary);
+bool summary_has_its_rest(const struct run_summary *summary);
 
 /* True if the summary ends with this event. */
-bool summary_ends_with(const struct summary *summary, int64_t seq, const char *body, size_t len);
+bool summary_ends_with(const struct run_summary *summary, int64_t seq, const char *body,
+		       size_t len);
 
 #endif

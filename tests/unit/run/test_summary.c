@@ -4,7 +4,7 @@
 
 #include "sqlite_fixture.h"
 
-static void fill(struct summary *summary, int64_t seq, const char *head)
+static void fill(struct run_summary *summary, int64_t seq, const char *head)
 {
 	*summary = SUMMARY_INIT;
 	summary->seq = seq;
@@ -15,7 +15,7 @@ static void fill(struct summary *summary, int64_t seq, const char *head)
 
 static int keep(const char *run, int64_t seq, const char *head)
 {
-	AUTO(summary_release) struct summary summary;
+	AUTO(summary_release) struct run_summary summary;
 	AUTO(err_freep) struct err *err = NULL;
 	int kept;
 
@@ -25,7 +25,7 @@ static int keep(const char *run, int64_t seq, const char *head)
 	return kept;
 }
 
-static int find(const char *run, struct summary *ret)
+static int find(const char *run, struct run_summary *ret)
 {
 	AUTO(err_freep) struct err *err = NULL;
 	int found = journal_summary(journal, run, ret, &err);
@@ -36,7 +36,7 @@ static int find(const char *run, struct summary *ret)
 
 static int is_found(const char *run)
 {
-	AUTO(summary_release) struct summary summary = SUMMARY_INIT;
+	AUTO(summary_release) struct run_summary summary = SUMMARY_INIT;
 
 	return find(run, &summary);
 }
@@ -59,7 +59,7 @@ static void assert_listed(const char *wanted)
 
 static void it_is_there_again_whole_with_its_event(void **state)
 {
-	AUTO(summary_release) struct summary summary = SUMMARY_INIT;
+	AUTO(summary_release) struct run_summary summary = SUMMARY_INIT;
 
 	(void)state;
 	append("r", 1, "local");
@@ -78,7 +78,7 @@ static void it_is_there_again_whole_with_its_event(void **state)
 
 static void the_newest_takes_the_place_of_the_one_before(void **state)
 {
-	AUTO(summary_release) struct summary summary = SUMMARY_INIT;
+	AUTO(summary_release) struct run_summary summary = SUMMARY_INIT;
 
 	(void)state;
 	append("r", 1, "local");
