@@ -137,7 +137,7 @@ static void global_line(struct doc *doc)
 			sb_addf(&line, "--%s ", args_opt_rows[id].name);
 	sb_adds(&line, "('stoker help')");
 	doc_heading(doc, "options of every command");
-	doc_literal(doc, line.text);
+	sb_addf(&doc->text, "  %s\n", line.text);
 }
 
 void manual_command(struct doc *doc, const struct cmd *cmd)
