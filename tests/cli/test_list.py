@@ -223,7 +223,8 @@ SPOILT = {
 def test_a_summary_that_does_not_fit_is_none(site, copy, sql):
     assert change(copy, sql) == 1
     for argv in (("list",), ("-v", "list")):
-        assert states(site.ok("--json", "--state", copy, *argv))[:2] == [("run-new", "succeeded"), ("run-fail", "failed")]
+        listed = states(site.ok("--json", "--state", copy, *argv))
+        assert listed[:2] == [("run-new", "succeeded"), ("run-fail", "failed")]
     assert site.ok("--json", "--state", copy, "status", "run-new").lines[0]["state"] == "succeeded"
 
 
