@@ -58,7 +58,8 @@ int cmd_wait(const struct args *args, struct err **err)
 
 /* --- resume --- */
 
-/* Starts a background driver if the run goes on; NULL: it needs none. */
+/* Starts a background driver if the run goes on; NULL: it needs none. The summary of an ended run
+ * is kept if it lacks one, because its driver was killed, for instance. */
 static int start_driver(struct journal *journal, const char *run, struct background **ret,
 			struct err **err)
 {
@@ -66,6 +67,8 @@ static int start_driver(struct journal *journal, const char *run, struct backgro
 
 	if (code == EXIT_DETACHED)
 		code = background_start(journal, run, ret, err);
+	else if (code >= 0)
+		cmd_run_summarise(journal, run);
 	return code < 0 ? -1 : 0;
 }
 

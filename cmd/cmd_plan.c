@@ -93,9 +93,9 @@ static void print_plan(const json_t *plan, const struct cache_view *view)
 		out_line("cache:   %s: %s", flow_cache_state_names[view->verdict], view->reason);
 	if (view->hint && unknown)
 		out_line("         to know it, %s", view->hint);
-	plan_text_print_changes(view->changed, CHANGES_SHOWN);
-	if (json_array_size(view->changed) > CHANGES_SHOWN)
-		out_line("  'stoker cache why' names them all");
+	plan_text_print_changes(view->changed, out_is_verbose() ? SIZE_MAX : CHANGES_SHOWN);
+	if (json_array_size(view->changed) > CHANGES_SHOWN && !out_is_verbose())
+		out_line("  -v, or 'stoker cache why', names them all");
 	if (view->hint && !unknown)
 		out_line("         %s", view->hint);
 	if (health)

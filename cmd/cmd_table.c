@@ -120,11 +120,22 @@ const struct cmd cmd_table[] = {
 			{ "stoker rm nightly-7 --dry-run",
 			  "shows what would be removed, and what would stay" } } },
 	{ "list", "", 0, 0,
-	  OPT_BIT(PRUNE) | OPT_BIT(WITH_CHECKPOINTS) | OPT_BIT(DRY_RUN) | OPT_BIT(LEASE),
+	  OPT_BIT(STATUS) | OPT_BIT(NAME) | OPT_BIT(SINCE) | OPT_BIT(ENGINE) | OPT_BIT(SORT) |
+		  OPT_BIT(LIMIT) | OPT_BIT(WATCH) | OPT_BIT(DIFF) | OPT_BIT(LIVE) | OPT_BIT(SIZE) |
+		  OPT_BIT(PRUNE) | OPT_BIT(WITH_CHECKPOINTS) | OPT_BIT(DRY_RUN) | OPT_BIT(LEASE),
 	  "list all runs, newest first",
+	  "A terminal that is too narrow shows fewer columns; --json and a pipe have all of them.\n"
+	  "--since is about the time at which a run was created. -v reads every event of every "
+	  "run,\n"
+	  "and so finds damage of runs that have ended; it shows all columns, in as many lines as\n"
+	  "they take. --size and --live look at each listed run: --limit keeps them quick.\n\n"
 	  "--prune AGE forgets the runs that ended longer ago, as rm does, and names them.",
 	  cmd_list, .exits = { EXIT_REFUSED, EXIT_BUSY },
 	  .examples = { { "stoker list", "lists all runs" },
+			{ "stoker list --status failed,stopped --since 7d",
+			  "lists what did not end well in the last week" },
+			{ "stoker list --name 'm5-*' --diff --sort cost",
+			  "compares the settings of runs of one name" },
 			{ "stoker list --prune 30d",
 			  "forgets the runs that ended more than 30 days ago" } } },
 	{ "events", "[RUN]", 0, 1, OPT_BIT(FOLLOW),

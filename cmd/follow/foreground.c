@@ -39,6 +39,8 @@ static void on_event(void *arg, const struct event *ev, json_t *row)
 	if (ev)
 		live_event(foreground->live, ev);
 	run_show_event(NULL, ev, row);
+	if (js_int(row, "seq", 0) % CMD_RUN_SUMMARISE_EVERY == 0)
+		cmd_run_summarise(foreground->journal, foreground->run);
 }
 
 static void on_progress_update(void *arg, const struct event *ev)
@@ -232,6 +234,8 @@ static int run_driver_here(struct journal *journal, struct driver_options *optio
 
 	hold_hangup(&before);
 	result = driver_run(journal, options, ret_exit, err);
+	if (result == 0 && *ret_exit != EXIT_DETACHED)
+		cmd_run_summarise(journal, options->run);
 	if (is_left(journal, options, result, *ret_exit, *err)) {
 		err_freep(err);
 		result = hand_over(journal, options, ret_exit, err);
@@ -291,6 +295,8 @@ int foreground_run(const struct args *args, struct journal *journal, const char 
 	if (run_show_outcome(journal, run, &unshown) < 0)
 		out_note("run %s has ended, but no summary can be made now: %s", run,
 			 unshown->message);
+	if (foreground.shown)
+		run_show_space(journal);
 	return (int)exit_code;
 }
 

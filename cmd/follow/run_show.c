@@ -5,14 +5,18 @@
 #include "cmd/screen/out.h"
 #include "cmd/view/event_text.h"
 #include "cmd/view/status_text.h"
+#include "jobs/base/fs/fs.h"
 #include "jobs/base/text/text.h"
+#include "jobs/base/text/when.h"
 #include "jobs/report/screen.h"
 
 void run_show_event(void *arg, const struct event *ev, json_t *row)
 {
 	AUTO(auto_free) char *sentence = NULL;
 	enum status_icon mark = MARK_NONE;
-	char at[UTC_TEXT];
+	/* The time of the line before: a date is told when the day has changed. */
+	static struct utc before;
+	char at[WHEN_TEXT];
 
 	(void)arg;
 	if (out_is_json()) {
@@ -27,11 +31,14 @@ void run_show_event(void *arg, const struct event *ev, json_t *row)
 	if (ev && !screen_scrolls(ev, &mark) && out_draws())
 		return; /* the block shows it */
 	sentence = ev ? event_sentence(ev, row) : NULL;
+	if (ev && !sentence && out_is_verbose())
+		sentence = mem_copy(event_rows[ev->kind].name);
 	if (!sentence)
 		return;
-	clock_utc_format(ev->at, at);
-	at[19] = '\0';
-	out_event(at + 11, mark, sentence);
+	out_event(when_instant(ev->at, before.ms > 0 ? before : clock_utc_now(),
+			       out_err_is_terminal(), at),
+		  mark, sentence);
+	before = ev->at;
 }
 
 static int replay_row(void *arg, const struct event *ev, json_t *row, struct err **err)
@@ -73,4 +80,23 @@ int run_show_outcome(struct journal *journal, const char *run, struct err **err)
 	if (code != EXIT_DETACHED && !out_is_json())
 		status_text_print_summary(status);
 	return code;
+}
+
+void run_show_space(const struct journal *journal)
+{
+	AUTO(err_freep) struct err *unreadable = NULL;
+	AUTO(auto_free) char *size = NULL;
+	uint64_t files = 0, bytes = 0;
+
+	/* In S3 it would have to be listed, and nobody's disk fills up. */
+	if (out_is_json() || journal_is_remote(journal) ||
+	    fs_measure(journal_dir(journal), &files, &bytes, &unreadable) < 0 ||
+	    bytes < RUN_SHOW_MUCH)
+		return;
+	size = text_format_bytes(bytes);
+	out_note("the state directory '%s' holds %s", journal_dir(journal), size);
+	out_note("'stoker list --sort size' shows what each run holds; 'stoker list --prune 30d' "
+		 "forgets the runs that ended more than 30 days ago, but for the only copies of "
+		 "checkpoints and outputs; checkpoint.keep in a spec keeps the newest checkpoints "
+		 "only");
 }

@@ -18,4 +18,8 @@ void run_show_wait(void *arg, const char *holder, const struct err *trouble, int
  * EXIT_DETACHED if it goes on. */
 int run_show_outcome(struct journal *journal, const char *run, struct err **err);
 
+/* Notes that the state directory holds much, and which commands free what; nothing with --json. */
+#define RUN_SHOW_MUCH ((uint64_t)10 << 30)
+void run_show_space(const struct journal *journal);
+
 #endif

@@ -5,29 +5,162 @@
 
 #include "cmd/view/mode_comparison_view.h"
 #include "jobs/base/text/text.h"
+#include "jobs/run/journal/summary.h"
 
 #define LEASE_LEAST_MS 300
 
+/* The state of a run, on its way through the events. */
+struct run_view_fold {
+	struct status *status;
+	int64_t seq; /* of the newest event in it */
+	bool ended;
+};
+
+static void fold_release(struct run_view_fold *fold)
+{
+	status_freep(&fold->status);
+}
+
 static int add_event(void *arg, const struct event *ev, json_t *row, struct err **err)
 {
-	(void)row;
+	struct run_view_fold *fold = arg;
+
 	(void)err;
-	if (ev)
-		status_add(arg, ev);
+	fold->seq = js_int(row, "seq", fold->seq);
+	if (!ev)
+		return 0;
+	fold->ended |= ev->kind == EV_RUN_ENDED;
+	status_add(fold->status, ev);
 	return 0;
 }
 
-static int fold(struct journal *journal, const char *run, bool with_attempts, bool undriven,
-		json_t **ret, struct err **err)
+/* Finds the summary of the run. Returns 1 with it; 0 if there is none that may be used, -1. */
+static int find_summary(struct journal *journal, const char *run, enum run_view_trust trust,
+			struct run_summary *ret, struct err **err)
 {
-	AUTO(status_freep) struct status *status = status_new(run);
+	AUTO(err_freep) struct err *unreadable = NULL;
 
-	if (journal_read(journal, run, 1, add_event, status, err) < 0)
+	/* A failure, if it matters, is met again when the events are read. */
+	if (journal_summary(journal, run, ret, &unreadable) <= 0)
+		return 0;
+	return trust == RUN_VIEW_TRUSTS ? 1 : journal_prove(journal, run, ret->seq, err);
+}
+
+/* Folds the events, those after the summary where it is one of a run that goes on. */
+static int fold_events(struct journal *journal, const char *run, const struct run_summary *summary,
+		       struct run_view_fold *fold, struct err **err)
+{
+	if (summary->rest.len > 0 && summary->head.len == 0)
+		fold->status = status_from_kept(summary->rest.text, summary->rest.len);
+	if (fold->status)
+		fold->seq = summary->seq;
+	else
+		fold->status = status_new(run);
+	return journal_read(journal, run, fold->seq + 1, add_event, fold, err);
+}
+
+static int note_more(void *arg, const struct event *ev, json_t *row, struct err **err)
+{
+	(void)ev;
+	(void)row;
+	(void)err;
+	*(bool *)arg = true;
+	return 1;
+}
+
+/* Takes the state of an ended run from its summary. Returns 1, 0 if it cannot be had from there,
+ * -1. */
+static int take_whole(struct journal *journal, const char *run, const struct run_summary *summary,
+		      bool with_attempts, json_t **ret, struct err **err)
+{
+	json_auto_t *status = NULL, *attempts = NULL;
+	bool more = false;
+
+	if (summary->head.len == 0)
+		return 0;
+	if (journal_read(journal, run, summary->seq + 1, note_more, &more, err) < 0)
+		return -1;
+	if (more ||
+	    js_parse(summary->line.text, summary->line.len, "the summary", &status, err) < 0 ||
+	    js_parse(summary->rest.text, summary->rest.len, "the summary", &attempts, err) < 0) {
+		err_freep(err);
+		return 0;
+	}
+	if (with_attempts)
+		js_put(status, "attempts", json_incref(attempts));
+	*ret = TAKE(status);
+	return 1;
+}
+
+static int fold(struct journal *journal, const char *run, enum run_view_trust trust,
+		bool with_attempts, bool undriven, json_t **ret, struct err **err)
+{
+	AUTO(summary_release) struct run_summary summary = SUMMARY_INIT, none = SUMMARY_INIT;
+	AUTO(fold_release) struct run_view_fold fold = { 0 };
+	int found = find_summary(journal, run, trust, &summary, err), taken;
+
+	if (found < 0)
+		return -1;
+	taken = found > 0 ? take_whole(journal, run, &summary, with_attempts, ret, err) : 0;
+	if (taken != 0)
+		return taken < 0 ? -1 : 0;
+	if (fold_events(journal, run, found > 0 ? &summary : &none, &fold, err) < 0)
 		return -1;
 	if (undriven)
-		status_undriven(status);
-	*ret = status_json(status, clock_utc_now(), with_attempts);
+		status_undriven(fold.status);
+	*ret = status_json(fold.status, clock_utc_now(), with_attempts);
 	return 0;
+}
+
+/* What `list` shows of an ended run. */
+static void add_head(const json_t *line, struct sb *ret)
+{
+	static const char *const members[] = { "run",     "name",  "engine",    "state", "phase",
+					       "created", "ended", "exit_code", "cost" };
+	AUTO(auto_free) char *text = NULL;
+	json_auto_t *head = json_object();
+
+	for (size_t i = 0; i < STK_LENGTH(members); i++)
+		js_put(head, members[i], json_incref(json_object_get(line, members[i])));
+	json_object_set_new(head, "driver", json_null());
+	text = js_line(head);
+	sb_adds(ret, text);
+}
+
+static void make_summary(const struct run_view_fold *fold, struct run_summary *ret)
+{
+	AUTO(auto_free) char *line = NULL, *rest = NULL;
+	json_auto_t *status = NULL;
+
+	ret->seq = fold->seq;
+	if (!fold->ended) {
+		status_keep(fold->status, &ret->rest);
+		return;
+	}
+	status = status_json(fold->status, clock_utc_now(), true);
+	rest = js_line(json_object_get(status, "attempts"));
+	sb_adds(&ret->rest, rest);
+	json_object_del(status, "attempts");
+	line = js_line(status);
+	sb_adds(&ret->line, line);
+	add_head(status, &ret->head);
+}
+
+void cmd_run_summarise(struct journal *journal, const char *run)
+{
+	AUTO(fold_release) struct run_view_fold fold = { 0 };
+	AUTO(summary_release) struct run_summary there = SUMMARY_INIT, made = SUMMARY_INIT;
+	AUTO(err_freep) struct err *ignored = NULL;
+
+	if (find_summary(journal, run, RUN_VIEW_TRUSTS, &there, &ignored) <= 0) {
+		summary_release(&there);
+		there = SUMMARY_INIT;
+	}
+	if (there.head.len > 0 || fold_events(journal, run, &there, &fold, &ignored) < 0 ||
+	    fold.seq == 0)
+		return;
+	make_summary(&fold, &made);
+	(void)!journal_summarise(journal, run, &made, &ignored);
 }
 
 /* True if the journal has a driver. The journal of a killed driver ends in the middle; a driver
@@ -47,21 +180,27 @@ static bool nobody_drives(struct journal *journal, const char *run)
 	return lease_check(journal, run, NULL, &lease, &unknown) == 1;
 }
 
-int cmd_run_view(struct journal *journal, const char *run, bool with_attempts, json_t **ret,
-		 struct err **err)
+int cmd_run_view_as(struct journal *journal, const char *run, enum run_view_trust trust,
+		    bool with_attempts, json_t **ret, struct err **err)
 {
 	json_auto_t *status = NULL;
 
-	if (fold(journal, run, with_attempts, false, &status, err) < 0)
+	if (fold(journal, run, trust, with_attempts, false, &status, err) < 0)
 		return -1;
 	if (seems_driven(status) && nobody_drives(journal, run)) {
 		/* The run may have ended since it was read. */
 		json_decref(TAKE(status));
-		if (fold(journal, run, with_attempts, true, &status, err) < 0)
+		if (fold(journal, run, trust, with_attempts, true, &status, err) < 0)
 			return -1;
 	}
 	*ret = TAKE(status);
 	return 0;
+}
+
+int cmd_run_view(struct journal *journal, const char *run, bool with_attempts, json_t **ret,
+		 struct err **err)
+{
+	return cmd_run_view_as(journal, run, RUN_VIEW_PROVES, with_attempts, ret, err);
 }
 
 int cmd_run_check_begun(struct journal *journal, const char *run, const json_t *status,
@@ -110,7 +249,7 @@ int cmd_run_exit_code(struct journal *journal, const char *run, struct err **err
 {
 	json_auto_t *status = NULL;
 
-	if (fold(journal, run, false, false, &status, err) < 0)
+	if (fold(journal, run, RUN_VIEW_PROVES, false, false, &status, err) < 0)
 		return -1;
 	return (int)js_int(status, "exit_code", EXIT_DETACHED);
 }

@@ -15,10 +15,26 @@ int cmd_run_open(const struct args *args, enum journal_mode mode, struct journal
 /* Sets the lease rules from the command line. */
 int cmd_lease_rules(const struct args *args, struct lease_rules *ret, struct err **err);
 
+/* What is done about the events that a summary (jobs/run/journal/summary.h) stands for. */
+enum run_view_trust {
+	RUN_VIEW_PROVES, /* all are proved to be there, unchanged: damage is an error */
+	RUN_VIEW_TRUSTS, /* nothing: the state is the same, and damage of them is not noticed */
+};
+
 /* Folds the journal of a run, and checks whether its driver is still alive. A new reference.
  * Changes nothing on disk. */
 int cmd_run_view(struct journal *journal, const char *run, bool with_attempts, json_t **ret,
 		 struct err **err);
+
+/* The same, with a choice. */
+int cmd_run_view_as(struct journal *journal, const char *run, enum run_view_trust trust,
+		    bool with_attempts, json_t **ret, struct err **err);
+
+/* Keeps a summary of the run beside its journal, which is open for writing; a summary of its end is
+ * kept once. Nothing depends on it. A driver calls it for a run that it drives, any process for one
+ * that has ended. */
+#define CMD_RUN_SUMMARISE_EVERY 10000 /* events between two summaries */
+void cmd_run_summarise(struct journal *journal, const char *run);
 
 /* Checks that a run, folded to `status`, has a first event. A listed run without one has lost its
  * events; an unlisted run was removed just now. */

@@ -125,6 +125,21 @@ static void command_examples(struct doc *doc, const struct cmd *cmd)
 		doc_example(doc, cmd->examples[i].line, cmd->examples[i].what);
 }
 
+/* The options of every command in one line: 'stoker help' explains them. */
+static void global_line(struct doc *doc)
+{
+	AUTO(sb_release) struct sb line = SB_INIT;
+
+	for (int id = 0; id < OPT_COUNT; id++)
+		if ((OPTS_GLOBAL >> id & 1) && args_opt_rows[id].letter)
+			sb_addf(&line, "-%c ", args_opt_rows[id].letter);
+		else if (OPTS_GLOBAL >> id & 1)
+			sb_addf(&line, "--%s ", args_opt_rows[id].name);
+	sb_adds(&line, "('stoker help')");
+	doc_heading(doc, "options of every command");
+	sb_addf(&doc->text, "  %s\n", line.text);
+}
+
 void manual_command(struct doc *doc, const struct cmd *cmd)
 {
 	AUTO(auto_free) char *usage = usage_of(cmd);
@@ -143,8 +158,7 @@ void manual_command(struct doc *doc, const struct cmd *cmd)
 		doc_heading(doc, "options");
 		manual_options(doc, cmd->options);
 	}
-	doc_heading(doc, "options of every command");
-	manual_options(doc, OPTS_GLOBAL);
+	global_line(doc);
 	doc_heading(doc, "exit codes");
 	command_exits(doc, cmd);
 	command_examples(doc, cmd);

@@ -23,7 +23,9 @@
 
 struct live {
 	struct loop *loop;
-	struct screen *screen;
+	struct screen *screen; /* NULL: the block is of another kind */
+	live_render_fn render;
+	void *arg;
 	struct watch *timer, *resize, *suspend, *resume;
 	struct mono drawn_at;
 	struct sb lines;        /* to be written above the block with the next frame */
@@ -193,7 +195,7 @@ static void draw_changes(const struct sb *before, const struct sb *after, struct
 		sb_adds(out, "\r");
 }
 
-static void render(struct live *live, struct sb *out)
+static void render_frame(struct live *live, struct sb *out)
 {
 	struct screen_frame frame = {
 		.style = *out_style_err(),
@@ -206,7 +208,7 @@ static void render(struct live *live, struct sb *out)
 		.question_short = live->brief,
 	};
 
-	screen_render(live->screen, &frame, out);
+	live->render(live->arg, &frame, out);
 }
 
 /* Writes a whole frame in one write. */
@@ -220,7 +222,7 @@ static void draw(struct live *live)
 		live->content_unknown = true;
 	live->columns = columns;
 	live->height = height;
-	render(live, &rows);
+	render_frame(live, &rows);
 	if (live->content_unknown || live->lines.len)
 		sb_adds(&out, CURSOR_HIDE "\r" ERASE_BELOW);
 	sb_add(&out, live->lines.text, live->lines.len);
@@ -325,31 +327,59 @@ static int add_event(void *arg, const struct event *ev, json_t *row, struct err 
 	return 0;
 }
 
+static void render_screen(void *arg, const struct screen_frame *frame, struct sb *out)
+{
+	screen_render(arg, frame, out);
+}
+
+static struct live *live_new(struct loop *loop, live_render_fn render, void *arg)
+{
+	struct live *live = mem_zero(1, sizeof *live);
+
+	live->loop = loop;
+	live->lines = SB_INIT_MAX(LINES_MAX);
+	live->rows = SB_INIT;
+	live->render = render;
+	live->arg = arg;
+	return live;
+}
+
+static void begin(struct live *live)
+{
+	live->resize = loop_on_signal(live->loop, SIGWINCH, on_resize, live);
+	if (may_suspend())
+		live->suspend = loop_on_signal(live->loop, SIGTSTP, on_suspend, live);
+	live->resume = loop_on_signal(live->loop, SIGCONT, on_resume, live);
+	out_divert(buffer_line, live);
+	draw_soon(live);
+}
+
 int live_open(struct live **ret, struct journal *journal, const char *run, struct loop *loop,
 	      struct err **err)
 {
-	struct live *live;
+	struct screen *screen;
 
 	*ret = NULL;
 	if (!out_draws())
 		return 0;
-	live = mem_zero(1, sizeof *live);
-	live->loop = loop;
-	live->lines = SB_INIT_MAX(LINES_MAX);
-	live->rows = SB_INIT;
-	live->screen = screen_new(run);
-	*ret = live;
-	if (journal_read(journal, run, 1, add_event, live->screen, err) < 0) {
+	screen = screen_new(run);
+	*ret = live_new(loop, render_screen, screen);
+	(*ret)->screen = screen;
+	if (journal_read(journal, run, 1, add_event, screen, err) < 0) {
 		live_close(ret);
 		return -1;
 	}
-	live->resize = loop_on_signal(loop, SIGWINCH, on_resize, live);
-	if (may_suspend())
-		live->suspend = loop_on_signal(loop, SIGTSTP, on_suspend, live);
-	live->resume = loop_on_signal(loop, SIGCONT, on_resume, live);
-	out_divert(buffer_line, live);
-	draw_soon(live);
+	begin(*ret);
 	return 0;
+}
+
+void live_open_with(struct live **ret, struct loop *loop, live_render_fn render, void *arg)
+{
+	*ret = NULL;
+	if (!out_draws())
+		return;
+	*ret = live_new(loop, render, arg);
+	begin(*ret);
 }
 
 void live_close(struct live **live)

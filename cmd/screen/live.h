@@ -20,6 +20,13 @@ struct live;
  * Must be closed before the loop is freed. */
 int live_open(struct live **ret, struct journal *journal, const char *run, struct loop *loop,
 	      struct err **err);
+/* The same for a block that `render` makes, of at most frame->height rows of frame->width columns;
+ * it has no newline at its end. */
+struct screen_frame;
+struct sb;
+typedef void (*live_render_fn)(void *arg, const struct screen_frame *frame, struct sb *out);
+void live_open_with(struct live **ret, struct loop *loop, live_render_fn render, void *arg);
+
 /* Removes the block; messages stay. */
 void live_close(struct live **live); /* NULL inside is fine */
 

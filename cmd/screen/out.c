@@ -95,6 +95,21 @@ void out_size(size_t *ret_columns, size_t *ret_rows)
 	*ret_rows = size.ws_row ? size.ws_row : 24;
 }
 
+size_t out_width(void)
+{
+	struct winsize size = { 0 };
+
+	if (!isatty(STDOUT_FILENO))
+		return 0;
+	(void)!ioctl(STDOUT_FILENO, TIOCGWINSZ, &size);
+	return size.ws_col ? size.ws_col : 80;
+}
+
+bool out_err_is_terminal(void)
+{
+	return isatty(STDERR_FILENO);
+}
+
 void out_divert(void (*sink)(void *arg, const char *line, size_t len), void *arg)
 {
 	out.sink = sink;
@@ -197,6 +212,16 @@ void out_block(const char *text)
 	end_line();
 }
 
+void out_finished(const char *lines)
+{
+	size_t len = strlen(lines);
+
+	if (out.json || len == 0)
+		return;
+	put(lines, len - 1);
+	end_line();
+}
+
 void out_json(const json_t *value)
 {
 	AUTO(auto_free) char *line = js_line(value);
@@ -259,13 +284,13 @@ void out_quote(const char *lines, bool note)
 		put_err(lines, strlen(lines));
 }
 
-#define EVENT_ROWS   3
-#define EVENT_INDENT 12 /* "12:30:59  ✓ " */
+#define EVENT_ROWS 3
+#define EVENT_SIGN 4 /* columns after the time: "12:30:59  ✓ " */
 void out_event(const char *at, enum status_icon mark, const char *sentence)
 {
 	AUTO(sb_release) struct sb line = SB_INIT;
 	const struct text_style *style = &out.style_err;
-	size_t columns, rows;
+	size_t columns, rows, indent = strlen(at) + EVENT_SIGN;
 
 	if (!out_draws()) {
 		out_note("%s  %s", at, sentence);
@@ -276,8 +301,8 @@ void out_event(const char *at, enum status_icon mark, const char *sentence)
 		text_style_off(style), text_style_on(style, mark),
 		text_style_icon_text(style, mark), text_style_off(style));
 	columns_wrap(&line, sentence, strlen(sentence),
-		     columns > 2 * EVENT_INDENT ? columns - EVENT_INDENT - 1 : EVENT_INDENT,
-		     EVENT_INDENT, EVENT_ROWS, style->utf8);
+		     columns > 2 * indent ? columns - indent - 1 : indent, indent, EVENT_ROWS,
+		     style->utf8);
 	sb_addc(&line, '\n');
 	put_err(line.text, line.len);
 }

@@ -34,6 +34,11 @@ const struct text_style *out_style_err(void);
 /* Returns columns and rows of the terminal at stderr; 80 by 24 if unknown. */
 void out_size(size_t *ret_columns, size_t *ret_rows);
 
+/* Returns the columns of the terminal at stdout; 0 if that is none. */
+size_t out_width(void);
+/* True if stderr is a terminal, of any kind. */
+bool out_err_is_terminal(void);
+
 /* Sets how stdout is written: line by line, or in bulk, in blocks, for a reader that wants all
  * lines. */
 void out_bulk(bool bulk);
@@ -44,6 +49,10 @@ void out_line(const char *fmt, ...) STK_PRINTF(1, 2);
 void out_text(const char *text, size_t len);
 /* Prints several lines of our own on stdout; nothing with --json. */
 void out_block(const char *text);
+/* Prints lines on stdout that are finished: each with its newline, and already escaped; nothing
+ * with
+ * --json. */
+void out_finished(const char *lines);
 /* Prints a JSON object on stdout as one line. */
 void out_json(const json_t *value);
 
@@ -57,7 +66,7 @@ void out_error_line(const char *line); /* a formatted problem */
  * `note` omitted in the same cases as a note. */
 void out_quote(const char *lines, bool note);
 /* Prints a note with the time before it and, if a block is drawn, a sign; then it is cut to a few
- * rows. `at` is "12:30:59". */
+ * rows. `at` is in the form of when_instant(). */
 void out_event(const char *at, enum status_icon mark, const char *sentence);
 /* Prints a line on stdout: its label, a sign and the text; nothing with --json. */
 void out_marked(const char *label, enum status_icon mark, const char *fmt, ...) STK_PRINTF(3, 4);

@@ -7,6 +7,7 @@
 #include "cmd/view/mode_comparison_view.h"
 #include "jobs/base/sb.h"
 #include "jobs/base/text/text.h"
+#include "jobs/base/text/when.h"
 
 static const char *or_dash(const char *text)
 {
@@ -23,6 +24,28 @@ static void print_evidence(const char *evidence)
 		out_line("            | %.*s", (int)len, line);
 		line += len + (line[len] == '\n');
 	}
+}
+
+/* Returns a time of the status for this reader. */
+static const char *time_of(const char *utc, char ret[WHEN_TEXT])
+{
+	return when_text(utc, out_width() > 0, ret);
+}
+
+/* Prints the job of the attempt and its times, with -v. */
+static void print_attempt_times(const json_t *attempt)
+{
+	const char *ended = js_str(attempt, "ended");
+	char from[WHEN_TEXT], to[WHEN_TEXT];
+
+	if (!out_is_verbose())
+		return;
+	out_line("            job %s on %lld node%s", or_dash(js_str(attempt, "job")),
+		 (long long)js_int(attempt, "nodes", 1),
+		 js_int(attempt, "nodes", 1) == 1 ? "" : "s");
+	if (js_str(attempt, "started"))
+		out_line("            started %s%s%s", time_of(js_str(attempt, "started"), from),
+			 ended ? ", ended " : "", ended ? time_of(ended, to) : "");
 }
 
 /* Prints the checkpoint the attempt resumed from, the continuity, and rejected checkpoints. */
@@ -108,6 +131,7 @@ static void print_attempt(const json_t *attempt, const char *label)
 		sb_addf(&text, " → %s", js_str(attempt, "action"));
 	out_marked(label, text_style_icon_of_state(state, class), "%s", text.text);
 	sb_release(&text);
+	print_attempt_times(attempt);
 	if (js_str(attempt, "waits"))
 		out_line("            %s", js_str(attempt, "waits"));
 	print_log(attempt);
@@ -202,12 +226,6 @@ static void print_made(const json_t *status)
 	print_passed(status);
 }
 
-/* Returns "12:03:41" of a time. */
-static const char *clock_of(const char *utc)
-{
-	return strlen(utc) >= 19 ? utc + 11 : utc;
-}
-
 /* Prints why the run makes no steps, and until when, instead of an outdated speed. */
 static void print_halt(const json_t *status)
 {
@@ -215,17 +233,18 @@ static void print_halt(const json_t *status)
 	const json_t *halt = stopping ? stopping : json_object_get(status, "stalled");
 	const char *until = js_str(halt, "until"), *reason = js_str(halt, "reason");
 	AUTO(auto_free) char *time = NULL;
+	char at[WHEN_TEXT];
 
 	if (!halt)
 		return;
 	time = text_format_duration((int64_t)js_real(halt, "seconds", 0) * 1000);
 	if (stopping)
-		out_line("stopping:   for %s, waits for %s%s%.8s%s%s", time,
+		out_line("stopping:   for %s, waits for %s%s%s%s%s", time,
 			 or_dash(js_str(halt, "waits_for")), until ? " until " : "",
-			 until ? clock_of(until) : "", reason ? ": " : "", reason ? reason : "");
+			 until ? time_of(until, at) : "", reason ? ": " : "", reason ? reason : "");
 	else
-		out_line("stalled:    %s for %s%s%.8s", or_dash(reason), time,
-			 until ? ", restart at " : "", until ? clock_of(until) : "");
+		out_line("stalled:    %s for %s%s%s", or_dash(reason), time,
+			 until ? ", restart at " : "", until ? time_of(until, at) : "");
 }
 
 /* Returns the state of a run in one word, with stopping and stalled. */
@@ -419,13 +438,31 @@ static void print_unobserved(const json_t *status)
 {
 	const char *since = js_str(status, "unseen_since");
 	AUTO(auto_free) char *ago = NULL;
+	char when[WHEN_TEXT];
 	struct utc at;
 
 	if (!since || !clock_utc_parse(since, &at))
 		return;
 	ago = text_format_duration(clock_utc_now().ms > at.ms ? clock_utc_now().ms - at.ms : 0);
-	out_line("unseen:     no driver since %s (%s ago); the state below is of that time", since,
-		 ago);
+	out_line("unseen:     no driver since %s (%s ago); the state below is of that time",
+		 time_of(since, when), ago);
+}
+
+/* Prints when the run began and ended, and who drives it, with -v. */
+static void print_times(const json_t *status)
+{
+	const json_t *driver = json_object_get(status, "driver");
+	char at[WHEN_TEXT];
+
+	if (!out_is_verbose())
+		return;
+	out_line("created:    %s", time_of(js_str(status, "created"), at));
+	if (js_str(status, "ended"))
+		out_line("ended:      %s", time_of(js_str(status, "ended"), at));
+	if (json_is_object(driver))
+		out_line("driver:     pid %lld on %s, epoch %lld",
+			 (long long)js_int(driver, "pid", 0), or_dash(js_str(driver, "host")),
+			 (long long)js_int(driver, "epoch", 0));
 }
 
 void status_text_print_status(const json_t *status)
@@ -438,6 +475,7 @@ void status_text_print_status(const json_t *status)
 		 or_dash(js_str(status, "name")), or_dash(js_str(status, "engine")));
 	out_marked("state:      ", text_style_icon_of_state(state, NULL), "%s, phase %s",
 		   state_of(status), or_dash(js_str(status, "phase")));
+	print_times(status);
 	print_halt(status);
 	print_unobserved(status);
 	print_cache(status);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "jobs/base/text/text.h"
+#include "jobs/base/text/when.h"
 #include "jobs/report/row_layout.h"
 #include "jobs/report/screen_internal.h"
 
@@ -79,6 +80,7 @@ static void add_halt(struct screen_text_view *view)
 	const json_t *halt = json_object_get(view->status, stops ? "stopping" : "stalled");
 	const char *until = js_str(halt, "until"), *reason = js_str(halt, "reason");
 	struct row_layout *layout = &view->layout;
+	char at[WHEN_TEXT];
 	AUTO(auto_free) char *time = NULL;
 
 	if (!halt)
@@ -90,9 +92,9 @@ static void add_halt(struct screen_text_view *view)
 			       or_dash(js_str(halt, "waits_for")));
 	else
 		row_layout_add(layout, MARK_WARN, "%s for %s", or_dash(reason), time);
-	if (until && strlen(until) >= 19)
-		row_layout_add(layout, MARK_NONE, stops ? " until %.8s" : ", restart at %.8s",
-			       until + 11);
+	if (until)
+		row_layout_add(layout, MARK_NONE, stops ? " until %s" : ", restart at %s",
+			       when_text(until, true, at));
 	if (stops && reason)
 		row_layout_add(layout, MARK_FAINT, ": %s", reason);
 }

@@ -32,6 +32,7 @@
 #ifndef STK_REPORT_STATUS_H
 #define STK_REPORT_STATUS_H
 
+#include "jobs/base/sb.h"
 #include "jobs/base/text/js.h"
 #include "jobs/flow/event.h"
 
@@ -48,6 +49,12 @@ void status_progress_update(struct status *status, struct utc at, int64_t step);
 
 /* Marks the run as without a driver, though its events do not say so: the driver was killed. */
 void status_undriven(struct status *status);
+
+/* Appends the state as bytes to `ret`, for status_from_kept() in this very program; nothing if it
+ * has no build id. */
+void status_keep(const struct status *status, struct sb *ret);
+/* Returns the state; NULL if another program kept the bytes. They must be those that were kept. */
+struct status *status_from_kept(const void *bytes, size_t len);
 
 /* Returns the state after the events so far, a new reference; `now` closes open intervals. With
  * `with_attempts` false the attempts are left out, as for a list. */

@@ -165,11 +165,6 @@ int replay_salvage(struct driver *driver, struct err **err);
 /* Keeps a snapshot beside the journal if the last one is old. Nothing depends on it. */
 void replay_keep(struct driver *driver);
 
-/* Returns the build id of this program; false if it has none. A snapshot is used only by the very
- * program that kept it. */
-#define MAKER_MAX 32 /* bytes of a build id that are compared */
-bool replay_find_maker(unsigned char ret[MAKER_MAX]);
-
 /* driver_core.c: appends the event (numbered and dated here), applies it to the flow, shows it.
  * Returns -1 if it could not be made durable. */
 int driver_record(struct driver *driver, struct event *ev, struct err **err);

@@ -15,11 +15,15 @@ from harness import BUILD, PEERS, ROOT, Bench, Goal, Row, Wrong, expect, tool
 from rows_spec import project
 from rows_source import work_tree
 
+sys.path.insert(0, str(ROOT / "tests/support"))
+import many_runs
+
 SPAWNS = 1000
 EVENTS = 1500
 JOURNAL_EVENTS = 100_000
 LEFT = 999
 LOG_LINES = 400_000
+MANY_RUNS, LONG_EVENTS = 10_000, 1_000_000
 SCHEDULES = 300
 
 # ---- starting processes ----
@@ -281,6 +285,66 @@ def check_all_read(bench, case):
     print(f"resume: with nothing kept {seconds:.2f} s", file=sys.stderr)
 
 
+# ---- many runs, and a long one ----
+
+
+def many(bench: Bench) -> SimpleNamespace:
+    """10,000 runs that have ended, with their summaries."""
+    state = bench.new("many")
+    many_runs.make(bench.stoker, state, MANY_RUNS)
+    return SimpleNamespace(state=state)
+
+
+def read_rows(sql: str):
+    """The program sqlite3 reads and prints the same rows."""
+    def measure(bench, case):
+        wall, result = bench.process(tool("sqlite3"), "-readonly", case.state / "journal.db", sql)
+        return wall, result.text.splitlines()
+    return measure
+
+
+def list_runs(bench, case):
+    wall, result = bench.process(bench.stoker, "--state", case.state, "list")
+    return wall, result.text.splitlines()
+
+
+def check_list(bench, case, own, peer):
+    expect(sorted(line.split()[0] for line in own[1:]), [f"run-{number:05}" for number in range(MANY_RUNS)], "the runs")
+    expect(sum(" succeeded " in line for line in own), MANY_RUNS, "those that succeeded")
+    expect(len(peer), MANY_RUNS, "rows of sqlite3")
+
+
+def check_list_read(bench, case):
+    """What the summaries say is what the events say."""
+    _, brief = bench.process(bench.stoker, "--state", case.state, "--json", "list", "--limit", 500)
+    _, whole = bench.process(bench.stoker, "--state", case.state, "--json", "-v", "list", "--limit", 500)
+    expect(brief.text, whole.text, "the list from all events")
+
+
+def million(bench: Bench) -> SimpleNamespace:
+    """A run that ended after 1,000,000 events, with its summary."""
+    state = bench.new("million")
+    rows = many_runs.begin(bench.stoker, state, "long")
+    at = next(i for i, row in enumerate(rows) if row["event"] == "train.progress")
+    steps = [dict(rows[at], step=step, metrics={"loss": 0.25, "step": step})
+             for step in range(2, LONG_EVENTS - len(rows) + 2)]
+    with sqlite3.connect(state / "journal.db") as db:
+        db.execute("DELETE FROM event")
+        db.execute("DELETE FROM summary")
+        many_runs.write_rows(db, "long", rows[:at + 1] + steps + rows[at + 1:])
+    bench.process(bench.stoker, "--state", state, "resume", "--all")
+    return SimpleNamespace(state=state)
+
+
+def show_status(bench, case):
+    return bench.json(bench.stoker, "--state", case.state, "--json", "status", "long")
+
+
+def check_status(bench, case, own, peer):
+    expect((own["state"], own["progress"]["step"]), ("succeeded", LONG_EVENTS - 9), "the state")
+    expect(len(peer), LONG_EVENTS, "rows of sqlite3")
+
+
 # ---- logs ----
 
 METRICS = [
@@ -426,6 +490,12 @@ RUN_ROWS = [
         mark_copy("bare"), None, check_mark, pairs=5),
     Row("resume", "resume from 100,000 events", "bare SQLite scan", "", Goal(4.0), "s", long_journal, resume, scan,
         None, check_resume, last=check_all_read),
+    Row("list", "list 10,000 runs", "sqlite3, their last events", "", Goal(0.2, of_ratio=False), "s",
+        lambda bench: bench.once(many), list_runs,
+        read_rows("SELECT body FROM event WHERE (run, seq) IN (SELECT run, max(seq) FROM event GROUP BY run)"), None,
+        check_list, last=check_list_read),
+    Row("status", "status of a run of 1,000,000 events", "sqlite3, the same rows", "", Goal(4.0), "s", million,
+        show_status, read_rows("SELECT body FROM event WHERE run='long' ORDER BY seq"), None, check_status, pairs=5),
     Row("log", "follow a log, 8 patterns (lines)", "Python's re", "wc -l", Goal(5.0, at_least=True), "/s", prepare_log,
         follow, follow_peer, count_lines, check_log, last=check_log_pieces, pairs=5),
     Row("log-core", "the same, of a core at 100,000 lines/s", "Python's re", "", Goal(8.0, of_ratio=False), "%",

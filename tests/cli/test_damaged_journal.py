@@ -94,7 +94,8 @@ def check_events(kept, run, what) -> bool:
 def check_all(kept, what):
     """Every command on a state that may be damaged."""
     other, victim = (check_events(kept, run, what) for run in ("other", "victim"))
-    listed = kept.stoker("--json", "list")
+    # Without -v a run that has ended is shown by its summary, which its events do not change.
+    listed = kept.stoker("--json", "-v", "list")
     names = {line["run"]: line["state"] for line in listed.lines if "run" in line}
     assert listed.code == (0 if other and victim else 4), f"{what}\n{listed}"
     if other:

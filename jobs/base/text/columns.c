@@ -63,12 +63,25 @@ static void cut_back(struct sb *out, size_t len)
 	}
 }
 
+/* Most text is this, and each of its characters takes one column. */
+static bool is_plain(const char *text, size_t len)
+{
+	for (size_t i = 0; i < len; i++)
+		if (text[i] < ' ' || text[i] > '~')
+			return false;
+	return true;
+}
+
 size_t columns_fit(struct sb *out, const char *text, size_t len, size_t max, bool utf8)
 {
 	const char *mark = utf8 ? "…" : "...";
 	size_t mark_columns = utf8 ? 1 : 3;
 	size_t used = 0, marks = 0, kept_len = out->len, kept = 0;
 
+	if (len <= max && is_plain(text, len)) {
+		sb_add(out, text, len);
+		return len;
+	}
 	for (size_t i = 0; i < len;) {
 		char shown[COLUMNS_SHOWN];
 		int columns;
@@ -137,6 +150,8 @@ size_t columns_width(const char *text, size_t len, bool utf8)
 {
 	size_t used = 0;
 
+	if (is_plain(text, len))
+		return len;
 	for (size_t i = 0; i < len;) {
 		char shown[COLUMNS_SHOWN];
 		int columns;

@@ -8,6 +8,8 @@
 
 void begun_release(struct begun *begun)
 {
+	for (size_t i = 0; i < begun->count; i++)
+		free(begun->list[i].head);
 	free(begun->list);
 }
 
@@ -19,25 +21,50 @@ static bool is_there(const struct begun *begun, const char *run)
 	return false;
 }
 
-void begun_add(struct begun *begun, const char *run, const char *body, size_t len)
+void begun_add_at(struct begun *begun, const char *run, const char *at, const char *head)
 {
-	AUTO(err_freep) struct err *damage = NULL;
-	json_auto_t *row = NULL;
 	struct begun_run *one;
-	const char *at = NULL;
-	struct utc time;
 
-	if (!text_run_id_valid(run) || is_there(begun, run))
-		return;
-	/* Damage of the event is reported to the reader of the run, not here. */
-	if (body && js_parse(body, len, "it", &row, &damage) == 0)
-		at = js_str(row, "at");
-	begun->list = mem_grow(begun->list, begun->count + 1, sizeof *begun->list);
+	begun->list = mem_room(begun->list, begun->count, sizeof *begun->list);
 	one = &begun->list[begun->count++];
 	memset(one, 0, sizeof *one);
 	snprintf(one->run, sizeof one->run, "%s", run);
-	if (at && clock_utc_parse(at, &time))
-		snprintf(one->at, sizeof one->at, "%s", at);
+	snprintf(one->at, sizeof one->at, "%s", at);
+	one->head = head ? mem_copy(head) : NULL;
+}
+
+void begun_time_of(const char *body, size_t len, char ret[UTC_TEXT])
+{
+	AUTO(err_freep) struct err *damage = NULL;
+	json_auto_t *row = NULL;
+	const char *at = NULL;
+	struct utc time;
+
+	/* Damage of the event is reported to the reader of the run, not here. */
+	if (body && js_parse(body, len, "it", &row, &damage) == 0)
+		at = js_str(row, "at");
+	snprintf(ret, UTC_TEXT, "%s", at && clock_utc_parse(at, &time) ? at : "");
+}
+
+void begun_add(struct begun *begun, const char *run, const char *body, size_t len)
+{
+	char at[UTC_TEXT];
+
+	if (!text_run_id_valid(run) || is_there(begun, run))
+		return;
+	begun_time_of(body, len, at);
+	begun_add_at(begun, run, at, NULL);
+}
+
+static int by_id(const void *run, const void *one)
+{
+	return strcmp(run, ((const struct begun_run *)one)->run);
+}
+
+bool begun_has(const struct begun *begun, const char *run)
+{
+	return begun->count > 0 &&
+	       bsearch(run, begun->list, begun->count, sizeof *begun->list, by_id);
 }
 
 static int by_age(const void *a, const void *b)
@@ -55,6 +82,6 @@ int begun_hand_out(struct begun *begun, journal_run_fn fn, void *arg, struct err
 	if (begun->count > 1)
 		qsort(begun->list, begun->count, sizeof *begun->list, by_age);
 	for (size_t i = 0; result == 0 && i < begun->count; i++)
-		result = fn(arg, begun->list[i].run, err);
+		result = fn(arg, begun->list[i].run, begun->list[i].head, err);
 	return result < 0 ? -1 : 0;
 }

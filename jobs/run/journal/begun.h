@@ -10,6 +10,7 @@
 struct begun_run {
 	char run[JOURNAL_RUN_MAX];
 	char at[UTC_TEXT]; /* "" if not known; sorts as the oldest */
+	char *head; /* of its summary, if that ends with the newest event; NULL: none. Owned */
 };
 
 struct begun {
@@ -22,7 +23,14 @@ void begun_release(struct begun *begun);
  * that is already in the list are left out. */
 void begun_add(struct begun *begun, const char *run, const char *body, size_t len);
 
-/* Calls `fn` for each run, oldest first; as journal_runs(). */
+/* The time of a first event, by its text (NULL: none); "" if it has none. */
+void begun_time_of(const char *body, size_t len, char ret[UTC_TEXT]);
+/* Adds a run whose time is known ("" if not) and that is not in the list. `head` is copied. */
+void begun_add_at(struct begun *begun, const char *run, const char *at, const char *head);
+/* True if the run is there; the list must be sorted by ids. */
+bool begun_has(const struct begun *begun, const char *run);
+
+/* Calls `fn` for each run, oldest first; as journal_each(). */
 int begun_hand_out(struct begun *begun, journal_run_fn fn, void *arg, struct err **err);
 
 #endif

@@ -10,6 +10,7 @@
 
 #include "jobs/base/fs/fs.h"
 #include "jobs/base/hash.h"
+#include "jobs/base/maker.h"
 #include "jobs/run/attempt/toolkit_monitor.h"
 #include "jobs/run/attempt/watch_internal.h"
 #include "jobs/store/store.h"
@@ -35,7 +36,7 @@ static bool name_maker(char ret[2 * MAKER_MAX + 1])
 {
 	unsigned char maker[MAKER_MAX];
 
-	if (!replay_find_maker(maker))
+	if (!maker_find(maker))
 		return false;
 	hash_hex_lower(maker, MAKER_MAX, ret);
 	return true;

@@ -110,3 +110,31 @@ int chain_go_on(struct chain *chain, const char *run, const json_t *row, const c
 	chain_begin(chain, row, body, len);
 	return 0;
 }
+
+bool chain_sum_at_end(const char *body, size_t len, char ret[SHA256_HEX])
+{
+	const size_t end = strlen(SUM_END), begin = strlen(SUM_BEGIN);
+	const size_t bytes = begin + SHA256_HEX - 1 + end;
+	const char *at = len > bytes ? body + (len - bytes) : NULL;
+
+	if (!at || memcmp(at, SUM_BEGIN, begin) != 0 || !ends_with(body, len, SUM_END))
+		return false;
+	memcpy(ret, at + begin, SHA256_HEX - 1);
+	ret[SHA256_HEX - 1] = '\0';
+	return strspn(ret, "0123456789abcdef") == SHA256_HEX - 1;
+}
+
+bool chain_prove(struct chain *chain, int64_t seq, const char *body, size_t len)
+{
+	const size_t tail = strlen(SUM_BEGIN) + SHA256_HEX - 1 + strlen(SUM_END);
+	char sum[SHA256_HEX], right[SHA256_HEX];
+
+	if (seq != chain->seq + 1 || !chain_sum_at_end(body, len, sum))
+		return false;
+	digest(chain->link, body, len - tail, right);
+	if (strcmp(sum, right) != 0)
+		return false;
+	chain->seq = seq;
+	memcpy(chain->link, sum, sizeof sum);
+	return true;
+}

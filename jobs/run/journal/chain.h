@@ -39,4 +39,11 @@ void chain_begin(struct chain *chain, const json_t *row, const char *body, size_
 int chain_go_on(struct chain *chain, const char *run, const json_t *row, const char *body,
 		size_t len, struct err **err);
 
+/* Returns in `ret` the sum that the bytes of an event end in; false if they end in none. */
+bool chain_sum_at_end(const char *body, size_t len, char ret[SHA256_HEX]);
+
+/* Proves by its bytes alone that this is the next event, without parsing it. True moves the
+ * position past it; false proves nothing: chain_go_on() tells. */
+bool chain_prove(struct chain *chain, int64_t seq, const char *body, size_t len);
+
 #endif

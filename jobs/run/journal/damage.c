@@ -117,8 +117,9 @@ void damage_each_run(const char *dir, const char *trace, damage_run_fn fn, void 
 
 		if (!text_run_id_valid(entry->d_name))
 			continue;
-		path = mem_format("%s/%s/%s", folder, entry->d_name, trace);
-		if (fs_exists(path))
+		if (trace)
+			path = mem_format("%s/%s/%s", folder, entry->d_name, trace);
+		if (!path || fs_exists(path))
 			fn(arg, entry->d_name);
 	}
 	if (names)

@@ -38,7 +38,8 @@ int damage_hint(struct err **err, const char *what, const char *run);
  * of its SHA-256>.json"; the caller frees it. The same bytes always have the same name. */
 char *damage_aside_name(int64_t seq, const void *bytes, size_t len);
 
-/* Calls `fn` for each run with a file `trace` in its folder beneath `dir`/runs. */
+/* Calls `fn` for each run with a file `trace` in its folder beneath `dir`/runs; NULL: with a
+ * folder. */
 typedef void (*damage_run_fn)(void *arg, const char *run);
 void damage_each_run(const char *dir, const char *trace, damage_run_fn fn, void *arg);
 

@@ -227,8 +227,7 @@ static int fail_missing(const struct journal *journal, const char *run, int64_t 
 	return damage_of_event(err, file, run, seq);
 }
 
-/* The position in the run; the position in another run is forgotten. */
-static struct journal_position *position_in(struct journal *journal, const char *run)
+struct journal_position *journal_position_in(struct journal *journal, const char *run)
 {
 	if (strcmp(journal->at.run, run) != 0) {
 		journal->at = (struct journal_position){ 0 };
@@ -252,7 +251,7 @@ static enum rows take_link(void *arg, int64_t seq, const char *body, size_t len,
 int journal_find_link(struct journal *journal, const char *run, int64_t seq, struct chain *ret,
 		      struct err **err)
 {
-	*ret = position_in(journal, run)->chain;
+	*ret = journal_position_in(journal, run)->chain;
 	if (seq == 1)
 		*ret = (struct chain){ 0 };
 	if (ret->seq == seq - 1)
@@ -288,7 +287,7 @@ int journal_append(struct journal *journal, const char *run, const struct event 
 	appended = journal->ops->append(journal->store, run, ev->seq, body, err);
 	if (appended <= 0)
 		return appended;
-	position_in(journal, run)->whole |= ev->seq == 1;
+	journal_position_in(journal, run)->whole |= ev->seq == 1;
 	chain_begin(&journal->at.chain, row, body, strlen(body));
 	json_decref(journal->appended);
 	/* A number is written with 15 digits, so it reads as another one than was given. */
@@ -408,7 +407,7 @@ int journal_read(struct journal *journal, const char *run, int64_t from, journal
 
 	if (!journal->store)
 		return 0;
-	at = position_in(journal, run);
+	at = journal_position_in(journal, run);
 	if (from <= 1)
 		reading.anchored = true;
 	else if (at->chain.seq == from - 1) {
@@ -423,7 +422,7 @@ int journal_read(struct journal *journal, const char *run, int64_t from, journal
 	if (!reading.stopped && !at->whole && read_behind_end(journal, &reading, err) < 0)
 		return -1;
 	/* `fn` may have asked for another run. */
-	at = position_in(journal, run);
+	at = journal_position_in(journal, run);
 	at->whole |= !reading.stopped;
 	if (reading.chain.seq > at->chain.seq)
 		at->chain = reading.chain;
@@ -452,8 +451,14 @@ int journal_kept(struct journal *journal, const char *run, int64_t *ret_seq, str
 	return journal->ops->kept(journal->store, run, ret_seq, ret, err);
 }
 
-static int add_run(void *arg, const char *run, struct err **err)
+int journal_each(struct journal *journal, journal_run_fn fn, void *arg, struct err **err)
 {
+	return journal->store ? journal->ops->runs(journal->store, fn, arg, err) : 0;
+}
+
+static int add_run(void *arg, const char *run, const char *head, struct err **err)
+{
+	(void)head;
 	(void)err;
 	json_array_append_new(arg, json_string(run));
 	return 0;
@@ -461,9 +466,7 @@ static int add_run(void *arg, const char *run, struct err **err)
 
 int journal_runs(struct journal *journal, json_t *ret, struct err **err)
 {
-	if (!journal->store)
-		return 0;
-	return journal->ops->runs(journal->store, add_run, ret, err);
+	return journal_each(journal, add_run, ret, err);
 }
 
 struct resolution {

@@ -108,9 +108,27 @@ int journal_keep(struct journal *journal, const char *run, int64_t seq, const vo
 int journal_kept(struct journal *journal, const char *run, int64_t *ret_seq, struct sb *ret,
 		 struct err **err);
 
-/* Appends the ids of all runs to an array, oldest first. -1 with err->damage: some runs could not
- * be found, and the others are there. */
+/* Calls `fn` for all runs, oldest first. `head` is that of the run's summary (summary.h), if that
+ * ends with the newest event of the run and has one; else NULL. -1 with err->damage: some runs
+ * could not be found, and the others were handed out. */
+typedef int (*journal_run_fn)(void *arg, const char *run, const char *head, struct err **err);
+int journal_each(struct journal *journal, journal_run_fn fn, void *arg, struct err **err);
+/* The same; appends the ids to an array. */
 int journal_runs(struct journal *journal, json_t *ret, struct err **err);
+
+/* Keeps a summary of the run's events up to summary->seq, which were read or written just now; it
+ * takes the place of an earlier one, and its link, time and sums are set here. Returns 1, or 0 if
+ * the store keeps none. The caller holds the lease, or the run has ended. */
+struct run_summary;
+int journal_summarise(struct journal *journal, const char *run, struct run_summary *summary,
+		      struct err **err);
+/* Returns 1 with the summary of the run if there is a whole one whose event is in the journal; 0 if
+ * not; -1. The events before are not looked at. */
+int journal_summary(struct journal *journal, const char *run, struct run_summary *ret,
+		    struct err **err);
+/* Returns 1 if all events up to `seq` are proved to be those that were written; 0 if their bytes
+ * alone do not prove it: then journal_read() tells; -1. Parses nothing. */
+int journal_prove(struct journal *journal, const char *run, int64_t seq, struct err **err);
 
 /* Resolves what the user wrote (an id, a unique prefix of one, or @last) to an id. An unknown or
  * ambiguous reference is an error (EXIT_USAGE) that names candidates. */
@@ -120,8 +138,6 @@ int journal_resolve(struct journal *journal, const char *ref, char run[JOURNAL_R
 /* Takes all events of a run out of the journal, which then has no such run. The caller holds the
  * lease, and removes the rest beneath `runs/<run>/` in journal_dir(). */
 int journal_forget(struct journal *journal, const char *run, struct err **err);
-
-typedef int (*journal_run_fn)(void *arg, const char *run, struct err **err);
 
 /* Return value of a reader's row callback. */
 enum rows {
@@ -168,6 +184,10 @@ struct journal_ops {
 		    struct err **err);
 	int (*kept)(void *store, const char *run, int64_t *ret_seq, struct sb *ret,
 		    struct err **err);
+	/* Write, and read, a sealed summary: 1, 0 if there is none, -1. Both set or both NULL. */
+	int (*summarise)(void *store, const char *run, const struct run_summary *summary,
+			 struct err **err);
+	int (*summary)(void *store, const char *run, struct run_summary *ret, struct err **err);
 	struct store *(*objects)(void *store); /* NULL: on no object store */
 };
 

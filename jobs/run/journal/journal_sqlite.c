@@ -251,6 +251,9 @@ static int sqlite_forget(void *opened, const char *run, struct err **err)
 	    !(*err)->damage)
 		return -1;
 	err_freep(err);
+	if (journal_sqlite_drop_summary(store, run, err) < 0 && !(*err)->damage)
+		return -1;
+	err_freep(err);
 	if (journal_sqlite_delete(store, "DELETE FROM event WHERE run=?1", run, err) == 0 &&
 	    !is_left(store, run))
 		return end_mark_remove(store->dir, run, err);
@@ -294,6 +297,8 @@ const struct journal_ops journal_sqlite = {
 	.restart = journal_sqlite_restart,
 	.first_keep = sqlite_first_keep,
 	.first_kept = sqlite_first_kept,
+	.summarise = journal_sqlite_summarise,
+	.summary = journal_sqlite_summary,
 	.keep = sqlite_keep,
 	.kept = sqlite_kept,
 };

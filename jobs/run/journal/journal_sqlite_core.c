@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "jobs/base/fs/fs.h"
+#include "jobs/base/text/text.h"
 #include "jobs/run/journal/end_mark.h"
 #include "jobs/run/journal/journal_sqlite_internal.h"
 #include "jobs/run/journal/lease_internal.h"
@@ -178,53 +180,148 @@ int journal_sqlite_delete(struct sqlite_store *store, const char *sql, const cha
 
 /* --- runs --- */
 
-/* Finds the next run in the order of ids, with its first event. Returns 1, 0, -1. */
-static int add_run_after(struct sqlite_store *store, char run[JOURNAL_RUN_MAX], struct begun *begun,
+/* The statements of a search, each prepared once for all runs. */
+struct journal_sqlite_search {
+	struct sqlite_store *store;
+	struct begun *begun;
+	sqlite3_stmt *next, *first, *last;
+	sqlite3_stmt *summary; /* at the next summary in the order of ids; NULL: none is left */
+	struct begun lost;     /* runs that only their folders show */
+	bool any;              /* any folder of a run counts */
+};
+
+static void search_release(struct journal_sqlite_search *search)
+{
+	sqlite3_finalize(search->next);
+	sqlite3_finalize(search->first);
+	sqlite3_finalize(search->last);
+	sqlite3_finalize(search->summary);
+	begun_release(&search->lost);
+}
+
+/* Summaries that cannot be read are none: whoever reads their runs is told. */
+static void next_summary(struct journal_sqlite_search *search)
+{
+	AUTO(err_freep) struct err *unreadable = NULL;
+
+	if (journal_sqlite_step(search->store, search->summary, "read", &unreadable) > 0)
+		return;
+	sqlite3_finalize(search->summary);
+	search->summary = NULL;
+}
+
+/* Goes on to the summary of the run; false if it has none. */
+static bool find_summary(struct journal_sqlite_search *search, const char *run)
+{
+	for (; search->summary; next_summary(search)) {
+		const char *of = (const char *)sqlite3_column_text(search->summary, 0);
+		int order = strcmp(of ? of : "", run);
+
+		if (order >= 0)
+			return order == 0;
+	}
+	return false;
+}
+
+static int search_open(struct journal_sqlite_search *search, struct err **err)
+{
+	static const char next[] = "SELECT run FROM event WHERE run>?1 ORDER BY run LIMIT 1";
+	static const char first[] = "SELECT body FROM event WHERE run=?1 ORDER BY seq LIMIT 1";
+	static const char last[] =
+		"SELECT seq, body FROM event WHERE run=?1 ORDER BY seq DESC LIMIT 1";
+
+	search->next = journal_sqlite_prepare(search->store, next, "", "read", err);
+	search->first =
+		search->next ? journal_sqlite_prepare(search->store, first, "", "read", err) : NULL;
+	search->last =
+		search->first ? journal_sqlite_prepare(search->store, last, "", "read", err) : NULL;
+	if (search->last && journal_sqlite_has_summaries(search->store))
+		search->summary = journal_sqlite_prepare(
+			search->store, SQLITE_SUMMARY_HEAD " ORDER BY run", "", "read", err);
+	if (search->summary)
+		next_summary(search);
+	return *err ? -1 : 0;
+}
+
+/* Steps to the first row of a statement about a run. Returns 1, 0, -1. */
+static int look_up(struct journal_sqlite_search *search, sqlite3_stmt *stmt, const char *run,
+		   struct err **err)
+{
+	sqlite3_reset(stmt);
+	sqlite3_bind_text(stmt, 1, run, -1, SQLITE_STATIC);
+	return journal_sqlite_step(search->store, stmt, "read", err);
+}
+
+/* Adds the run by its summary, if that ends with its newest event. */
+static bool add_summarised(struct journal_sqlite_search *search, const char *run)
+{
+	AUTO(err_freep) struct err *unreadable = NULL;
+	AUTO(summary_release) struct run_summary summary = SUMMARY_INIT;
+	bool ends;
+
+	if (!find_summary(search, run) || look_up(search, search->last, run, &unreadable) <= 0)
+		return false;
+	journal_sqlite_summary_head(search->summary, &summary);
+	ends = summary_ends_with(&summary, sqlite3_column_int64(search->last, 0),
+				 (const char *)sqlite3_column_text(search->last, 1),
+				 (size_t)sqlite3_column_bytes(search->last, 1));
+	if (!ends || summary.head.len == 0 || !summary_is_whole(&summary, run))
+		return false;
+	begun_add_at(search->begun, run, summary.begun, summary.head.text);
+	return true;
+}
+
+/* Adds the next run in the order of ids. Returns 1, 0, -1. */
+static int add_run_after(struct journal_sqlite_search *search, char run[JOURNAL_RUN_MAX],
 			 struct err **err)
 {
-	static const char sql[] =
-		"SELECT run, body FROM event WHERE run>?1 ORDER BY run, seq LIMIT 1";
-	sqlite3_stmt *stmt = journal_sqlite_prepare(store, sql, run, "read", err);
-	int found = stmt ? journal_sqlite_step(store, stmt, "read", err) : -1;
-	const char *id = found > 0 ? (const char *)sqlite3_column_text(stmt, 0) : NULL;
+	int found = look_up(search, search->next, run, err);
+	const char *id = found > 0 ? (const char *)sqlite3_column_text(search->next, 0) : NULL;
+	char at[UTC_TEXT];
 
 	/* A damaged index may give the same run twice. */
-	if (id && strcmp(id, run) <= 0)
-		found = 0;
-	else if (id) {
-		begun_add(begun, id, (const char *)sqlite3_column_text(stmt, 1),
-			  (size_t)sqlite3_column_bytes(stmt, 1));
-		snprintf(run, JOURNAL_RUN_MAX, "%s", id);
+	if (!id || strcmp(id, run) <= 0)
+		return found < 0 ? -1 : 0;
+	snprintf(run, JOURNAL_RUN_MAX, "%s", id);
+	if (!text_run_id_valid(run) || add_summarised(search, run))
+		return 1;
+	found = look_up(search, search->first, run, err);
+	if (found > 0) {
+		begun_time_of((const char *)sqlite3_column_text(search->first, 0),
+			      (size_t)sqlite3_column_bytes(search->first, 0), at);
+		begun_add_at(search->begun, run, at, NULL);
 	}
-	sqlite3_finalize(stmt);
 	return found;
 }
 
-struct journal_sqlite_lost {
-	const struct sqlite_store *store;
-	struct begun *begun;
-	bool any; /* any folder of a run counts */
-};
-
+/* Most folders are those of runs that were found: they cost no look into them. */
 static void add_lost(void *arg, const char *run)
 {
-	const struct journal_sqlite_lost *lost = arg;
+	struct journal_sqlite_search *search = arg;
+	const char *dir = search->store->dir;
+	AUTO(auto_free) char *lock = NULL;
 
-	if (lost->any || end_mark_read(lost->store->dir, run) > 0)
-		begun_add(lost->begun, run, NULL, 0);
+	if (begun_has(search->begun, run))
+		return;
+	lock = mem_format("%s/runs/%s/" LEASE_LOCK, dir, run);
+	if (fs_exists(lock) && (search->any || end_mark_read(dir, run) > 0))
+		begun_add_at(&search->lost, run, "", NULL);
 }
 
 int journal_sqlite_find_runs(struct sqlite_store *store, struct begun *ret, struct err **err)
 {
-	struct journal_sqlite_lost lost = { .store = store, .begun = ret };
+	AUTO(search_release)
+	struct journal_sqlite_search search = { .store = store, .begun = ret };
 	char run[JOURNAL_RUN_MAX] = "";
-	int found;
+	int found = search_open(&search, err);
 
-	while ((found = add_run_after(store, run, ret, err)) > 0)
+	while (found >= 0 && (found = add_run_after(&search, run, err)) > 0)
 		;
 	if (found < 0 && !(*err)->damage)
 		return -1;
-	lost.any = found < 0;
-	damage_each_run(store->dir, LEASE_LOCK, add_lost, &lost);
+	search.any = found < 0;
+	damage_each_run(store->dir, NULL, add_lost, &search);
+	for (size_t i = 0; i < search.lost.count; i++)
+		begun_add_at(ret, search.lost.list[i].run, "", NULL);
 	return found;
 }

@@ -183,16 +183,17 @@ static int delete_rest(struct sqlite_store *store, const char *run, int64_t good
 	return journal_sqlite_delete(store, sql, run, err);
 }
 
-/* A snapshot may be of a state behind the damage. */
+/* A snapshot or a summary may be of a state behind the damage. */
 static int drop_kept(struct sqlite_store *store, const char *run, struct err **err)
 {
 	char tables[8];
 
 	journal_sqlite_query(store->db, "SELECT count(*) FROM sqlite_master WHERE name='kept'",
 			     tables, sizeof tables);
-	return strcmp(tables, "1") != 0
-		       ? 0
-		       : journal_sqlite_delete(store, "DELETE FROM kept WHERE run=?1", run, err);
+	if (strcmp(tables, "1") == 0 &&
+	    journal_sqlite_delete(store, "DELETE FROM kept WHERE run=?1", run, err) < 0)
+		return -1;
+	return journal_sqlite_drop_summary(store, run, err);
 }
 
 static int change_table(struct sqlite_store *store, const char *run, int64_t good,

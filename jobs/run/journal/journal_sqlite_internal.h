@@ -1,7 +1,8 @@
 /*
  * Shared by the parts of the journal in SQLite: journal_sqlite.c (the store's operations) calls
  * journal_sqlite_open.c and journal_sqlite_damage.c (taking a run out of a damaged file), and all
- * three call journal_sqlite_core.c. Included by these alone; sqlite3.h is included nowhere else.
+ * call journal_sqlite_core.c and journal_sqlite_summary.c. Included by these alone; sqlite3.h is
+ * included nowhere else.
  */
 #ifndef STK_RUN_JOURNAL_JOURNAL_SQLITE_INTERNAL_H
 #define STK_RUN_JOURNAL_JOURNAL_SQLITE_INTERNAL_H
@@ -9,6 +10,7 @@
 #include <sqlite3.h>
 
 #include "jobs/run/journal/begun.h"
+#include "jobs/run/journal/summary.h"
 
 #define SQLITE_BUSY_WAIT_MS 10000
 
@@ -66,6 +68,22 @@ int journal_sqlite_delete(struct sqlite_store *store, const char *sql, const cha
 /* Finds all runs. -1 with err->damage: `ret` has the readable ones, and those that have a
  * folder. */
 int journal_sqlite_find_runs(struct sqlite_store *store, struct begun *ret, struct err **err);
+
+/* --- journal_sqlite_summary.c --- */
+
+/* The members of all summaries but line and rest. */
+#define SQLITE_SUMMARY_HEAD                                                                        \
+	"SELECT run, seq, link, begun, line_sum, rest_sum, sum, head FROM summary"
+bool journal_sqlite_has_summaries(struct sqlite_store *store);
+/* Reads these members from a row. */
+void journal_sqlite_summary_head(sqlite3_stmt *stmt, struct run_summary *ret);
+/* As journal_ops.summarise and .summary. */
+int journal_sqlite_summarise(void *opened, const char *run, const struct run_summary *summary,
+			     struct err **err);
+int journal_sqlite_summary(void *opened, const char *run, struct run_summary *ret,
+			   struct err **err);
+/* Nothing is done if there are none. */
+int journal_sqlite_drop_summary(struct sqlite_store *store, const char *run, struct err **err);
 
 /* --- journal_sqlite_open.c --- */
 

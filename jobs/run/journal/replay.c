@@ -6,11 +6,11 @@
  * it, and only if it is whole and of this run; otherwise all events are read, with the same result.
  * Its loss costs time and nothing else.
  */
-#include <link.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "jobs/base/hash.h"
+#include "jobs/base/maker.h"
 #include "jobs/run/driver_internal.h"
 #include "jobs/run/notify_queue.h"
 
@@ -113,36 +113,6 @@ void replay_apply(struct driver *driver, const struct event *ev)
 
 /* ---- the snapshot ---------------------------------------------------------------------- */
 
-static int find_build_id(struct dl_phdr_info *info, size_t size, void *arg)
-{
-	(void)size;
-	for (int i = 0; i < info->dlpi_phnum; i++) {
-		const char *at = (const char *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
-		const char *end = at + info->dlpi_phdr[i].p_memsz;
-
-		while (info->dlpi_phdr[i].p_type == PT_NOTE && at + sizeof(ElfW(Nhdr)) <= end) {
-			ElfW(Nhdr) note;
-			const char *name = at + sizeof note, *text;
-
-			memcpy(&note, at, sizeof note);
-			text = name + ((note.n_namesz + 3) & ~3u);
-			at = text + ((note.n_descsz + 3) & ~3u);
-			if (at > end || note.n_type != NT_GNU_BUILD_ID || note.n_namesz != 4 ||
-			    memcmp(name, ELF_NOTE_GNU, 4) != 0)
-				continue;
-			memcpy(arg, text, note.n_descsz < MAKER_MAX ? note.n_descsz : MAKER_MAX);
-			return 1;
-		}
-	}
-	return -1; /* the program is the first object; the others are not looked at */
-}
-
-bool replay_find_maker(unsigned char ret[MAKER_MAX])
-{
-	memset(ret, 0, MAKER_MAX);
-	return dl_iterate_phdr(find_build_id, ret) > 0;
-}
-
 static void sum_of(const struct replay_kept *kept, char sum[SHA256_HEX])
 {
 	hash_sha256_hex(kept, offsetof(struct replay_kept, sum), sum);
@@ -154,7 +124,7 @@ static bool is_good(const struct driver *driver, const struct sb *bytes, struct 
 	unsigned char maker[MAKER_MAX];
 	char sum[SHA256_HEX];
 
-	if (bytes->len != sizeof *ret || !replay_find_maker(maker))
+	if (bytes->len != sizeof *ret || !maker_find(maker))
 		return false;
 	memcpy(ret, bytes->text, sizeof *ret);
 	sum_of(ret, sum);
@@ -220,7 +190,7 @@ void replay_keep(struct driver *driver)
 	driver->kept_seq = driver->seq; /* after a failure it is tried much later */
 	kept = mem_zero(1, sizeof *kept);
 	kept->form = FORM;
-	if (!replay_find_maker(kept->maker))
+	if (!maker_find(kept->maker))
 		return;
 	snprintf(kept->run, sizeof kept->run, "%s", driver->run);
 	if (driver->progress_at.ms > 0)

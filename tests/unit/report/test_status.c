@@ -418,9 +418,67 @@ static void steps_that_do_not_come_are_missed_by_their_own_measure(void **state)
 	assert_string_equal(missed(status, 9000), "");
 }
 
+/* Wherever a state is kept and taken up again, it ends as if it had never been. */
+static void a_state_that_was_kept_goes_on_as_the_same(void **state)
+{
+	enum { EVENTS = 8 };
+	struct event all[EVENTS] = { at(EV_RUN_CREATED, 0),      at(EV_DRIVER_TOOK_OVER, 1),
+				     at(EV_ATTEMPT_INTENDED, 2), at(EV_ATTEMPT_CLAIMED, 4),
+				     at(EV_TRAIN_PROGRESS, 9),   at(EV_ATTEMPT_STALLED, 20),
+				     at(EV_REQUEST_STOP, 30),    at(EV_DRIVER_WAITING, 31) };
+	json_auto_t *plan = json_pack("{s:i, s:{s:f}, s:{s:i}}", "nodes", 2, "limits", "price", 1.1,
+				      "checkpoint", "grace_ms", 5000);
+	json_auto_t *metrics = json_pack("{s:f}", "loss", 0.1);
+
+	(void)state;
+	EVENT_SET_STR(&all[0], name, "n");
+	EVENT_SET_STR(&all[0], engine, "local");
+	EVENT_SET(&all[0], plan, plan);
+	EVENT_SET_STR(&all[1], host, "h");
+	for (int i = 2; i <= 3; i++) {
+		EVENT_SET(&all[i], phase, PHASE_TRAIN);
+		EVENT_SET(&all[i], attempt, 1);
+		EVENT_SET_STR(&all[i], job, "stk-r-train-1");
+	}
+	EVENT_SET(&all[4], attempt, 1);
+	EVENT_SET(&all[4], step, 7);
+	EVENT_SET(&all[4], metrics, metrics);
+	EVENT_SET(&all[5], since, all[4].at.ms);
+	EVENT_SET_STR(&all[5], reason, "no step");
+	EVENT_SET_STR(&all[6], reason, "wrong data");
+	EVENT_SET_STR(&all[7], reason, "S3 is away");
+	for (int kept = 0; kept <= EVENTS; kept++) {
+		AUTO(status_freep) struct status *whole = status_new("r"), *first = status_new("r");
+		AUTO(status_freep) struct status *again = NULL;
+		AUTO(sb_release) struct sb bytes = SB_INIT;
+		AUTO(auto_free) char *want = NULL, *found = NULL;
+		json_auto_t *of_whole = NULL, *of_again = NULL;
+
+		for (int i = 0; i < EVENTS; i++)
+			status_add(whole, &all[i]);
+		for (int i = 0; i < kept; i++)
+			status_add(first, &all[i]);
+		status_keep(first, &bytes);
+		again = status_from_kept(bytes.text, bytes.len);
+		assert_non_null(again);
+		for (int i = kept; i < EVENTS; i++)
+			status_add(again, &all[i]);
+		of_whole = status_json(whole, at(EV_RUN_ENDED, 40).at, true);
+		of_again = status_json(again, at(EV_RUN_ENDED, 40).at, true);
+		want = js_line(of_whole);
+		found = js_line(of_again);
+		assert_string_equal(found, want);
+		/* Bytes of another program are none. */
+		bytes.text[12] ^= 1;
+		assert_null(status_from_kept(bytes.text, bytes.len));
+		assert_null(status_from_kept(bytes.text, 10));
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_state_that_was_kept_goes_on_as_the_same),
 		cmocka_unit_test(a_fresh_run_is_running_and_knows_nothing_else),
 		cmocka_unit_test(a_failed_attempt_tells_its_class_evidence_and_what_followed),
 		cmocka_unit_test(a_backoff_waits_and_a_list_has_no_attempts),

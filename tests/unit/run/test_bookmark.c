@@ -2,6 +2,8 @@
  * what is written, and when. See jobs/run/journal/bookmark.c. */
 #include "bookmark_fixture.h"
 
+#include "jobs/base/maker.h"
+
 /* ---- when ---- */
 
 static void it_is_kept_where_much_was_read_and_time_has_passed(void **state)
@@ -144,7 +146,7 @@ static void what_is_known_is_kept(void **state)
 	watch->step_node = 1;
 	bookmark_put(watch, true);
 	value = kept();
-	assert_true(replay_find_maker(bytes));
+	assert_true(maker_find(bytes));
 	for (size_t i = 0; i < MAKER_MAX; i++)
 		snprintf(maker + 2 * i, 3, "%02x", bytes[i]);
 	assert_int_equal(js_int(value, "form", -1), 2);

@@ -69,8 +69,9 @@ static void assert_reads(void *journal, int64_t count)
 	assert_int_equal(next, count + 1);
 }
 
-static int add_name(void *arg, const char *run, struct err **err)
+static int add_name(void *arg, const char *run, const char *head, struct err **err)
 {
+	(void)head;
 	(void)err;
 	sb_adds(arg, run);
 	return 0;

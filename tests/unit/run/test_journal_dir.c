@@ -45,8 +45,9 @@ static enum rows join_body(void *arg, int64_t seq, const char *body, size_t len,
 	return ROWS_ON;
 }
 
-static int join_run(void *arg, const char *run, struct err **err)
+static int join_run(void *arg, const char *run, const char *head, struct err **err)
 {
+	(void)head;
 	return (int)join_body(arg, 0, run, strlen(run), err);
 }
 

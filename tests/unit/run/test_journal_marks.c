@@ -2,8 +2,9 @@
  * see jobs/run/journal/journal_dir.c. */
 #include "objects_fixture.h"
 
-static int join(void *arg, const char *run, struct err **err)
+static int join(void *arg, const char *run, const char *head, struct err **err)
 {
+	(void)head;
 	(void)err;
 	sb_addf(arg, "%s ", run);
 	return 0;

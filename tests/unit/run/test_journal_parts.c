@@ -222,10 +222,11 @@ struct listed {
 	int stop_at, count, result;
 };
 
-static int list(void *arg, const char *run, struct err **err)
+static int list(void *arg, const char *run, const char *head, struct err **err)
 {
 	struct listed *listed = arg;
 
+	(void)head;
 	sb_addf(&listed->names, "%s ", run);
 	if (++listed->count != listed->stop_at)
 		return 0;

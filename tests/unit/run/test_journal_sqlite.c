@@ -192,8 +192,9 @@ static void a_file_that_cannot_be_moved_aside_is_named_and_moved_the_next_time(v
 	assert_memory_equal(moved.text, "no database", 11);
 }
 
-static int fail_of_run(void *arg, const char *run, struct err **err)
+static int fail_of_run(void *arg, const char *run, const char *head, struct err **err)
 {
+	(void)head;
 	++*(int *)arg;
 	return err_set(err, EXIT_REFUSED, "nothing more after %s", run);
 }

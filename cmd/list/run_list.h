@@ -1,0 +1,52 @@
+/*
+ * All runs of a journal, for a list: read, filtered and sorted. What an ended run shows in a list
+ * comes from its summary where there is one, so that many runs are read at once.
+ */
+#ifndef STK_CMD_LIST_RUN_LIST_H
+#define STK_CMD_LIST_RUN_LIST_H
+
+#include "cmd/follow/run_view.h"
+
+struct listed {
+	char run[JOURNAL_RUN_MAX];
+	json_t *status;  /* owned; of a run that cannot be read: run, state, error and hint */
+	bool is_brief;   /* only what a list shows is there: run_list_whole() reads the rest */
+	bool is_damaged; /* it cannot be read */
+	const char
+		*word; /* its state in a list: "no driver" for one that is left alone; borrowed */
+	struct utc created, ended; /* ms 0: not known */
+	double cost;               /* USD; -1: not known */
+	int64_t size;              /* bytes; -1: not known */
+	size_t place;              /* in the list as it was read */
+};
+
+struct run_list {
+	struct listed *rows;
+	size_t count;
+	size_t total;        /* of all runs, before any was filtered out */
+	int worst;           /* exit code of the last run that could not be read; 0: none */
+	struct err *unfound; /* owned; runs that could not be found; NULL: all were */
+	json_t *errors;      /* owned array of {"message", "hint"}, in order */
+};
+void run_list_release(struct run_list *list); /* for AUTO() */
+
+/* Reads all runs, newest first. An unreachable store is an error; a run that cannot be read is a
+ * row. */
+int run_list_read(struct journal *journal, enum run_view_trust trust, struct run_list *ret,
+		  struct err **err);
+/* Reads what a brief row lacks. */
+int run_list_whole(struct journal *journal, struct listed *row, struct err **err);
+
+/* Milliseconds from the begin to the end, or to `now`; -1: not known. */
+int64_t run_list_duration(const struct listed *row, struct utc now);
+
+/* Sorts the rows; those that are equal stay in their order. */
+void run_list_sort(struct run_list *list, int (*compare)(const void *a, const void *b, void *arg),
+		   void *arg);
+/* Drops the rows from `count` on. */
+void run_list_cut(struct run_list *list, size_t count);
+
+/* True if the run goes on without a driver. */
+bool run_list_is_alone(const struct listed *row);
+
+#endif
