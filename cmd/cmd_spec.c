@@ -9,6 +9,7 @@
 #include "cmd/screen/out.h"
 #include "jobs/base/fs/fs.h"
 #include "jobs/base/text/text.h"
+#include "jobs/report/shapes/shapes.h"
 #include "jobs/spec/template.h"
 
 /* The steps of docs/porting.md, in their order. A starter spec names its own: "# Step: NAME". */
@@ -136,10 +137,11 @@ int cmd_validate(const struct args *args, struct err **err)
 
 int cmd_schema(const struct args *args, struct err **err)
 {
-	json_auto_t *schema = spec_schema();
+	const char *of = args->given[OPT_OF] ? args->value[OPT_OF] : "spec";
+	json_auto_t *schema = strcmp(of, "spec") == 0 ? spec_schema() : shapes_schema(of);
 
-	(void)args;
-	(void)err;
+	if (!schema)
+		return err_set(err, EXIT_DEFECT, "no schema of '%s'", of);
 	out_json(schema);
 	return EXIT_DONE;
 }

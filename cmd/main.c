@@ -26,6 +26,7 @@ static int finish(int code, struct err *err)
 
 	if (code < 0) {
 		out_error(err);
+		out_error_json(err);
 		code = (int)err->code;
 	}
 	if (out_finish(&last) < 0) {

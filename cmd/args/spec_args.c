@@ -115,6 +115,17 @@ int spec_from_args(const struct args *args, const char *path, struct spec **ret,
 	return load(args, path, WARNINGS_OF_ALL, ret, err);
 }
 
+/* Ends a command whose spec has problems, which are printed. For programs an error follows them. */
+static int end_with_problems(const char *path, enum exit_code code, const char *what,
+			     struct err **err)
+{
+	if (!out_is_json())
+		return (int)code;
+	err_set(err, code, "%s", what);
+	err_at(err, path, 0, 0);
+	return err_hint(err, "each line before this one is a problem with its cure");
+}
+
 int spec_args_plan(const struct args *args, const struct journal *journal, struct spec **ret_spec,
 		   struct plan **ret, struct err **err)
 {
@@ -128,11 +139,14 @@ int spec_args_plan_of(const struct args *args, const char *path, const struct jo
 	/* With --json only validate and plan print warnings on stdout. */
 	int code = load(args, path, out_is_json() ? NO_WARNINGS : WARNINGS, ret_spec, err);
 
-	if (code != 0)
-		return code;
+	if (code > 0)
+		return end_with_problems(args->operands[0], EXIT_SPEC, "the spec is invalid", err);
+	if (code < 0)
+		return -1;
 	if (spec_not_yet(*ret_spec, &not_yet) > 0) {
 		print_problems(&not_yet, true);
-		return EXIT_REFUSED;
+		return end_with_problems(args->operands[0], EXIT_REFUSED,
+					 "this version lacks features that the spec needs", err);
 	}
 	return plan_make(*ret_spec, journal, ret, err);
 }

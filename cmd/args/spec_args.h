@@ -13,7 +13,7 @@ int spec_from_args(const struct args *args, const char *path, struct spec **ret,
 
 /* Loads as spec_from_args(), without warnings if --json prints something else, then refuses
  * features this version lacks (EXIT_REFUSED, by name and place), then makes the plan for this
- * journal. */
+ * journal. Problems of the spec give an exit code; with --json, err, for the line after them. */
 int spec_args_plan(const struct args *args, const struct journal *journal, struct spec **ret_spec,
 		   struct plan **ret, struct err **err);
 /* The same for the spec at `path`. */
