@@ -51,7 +51,7 @@ int main(int argc, char **argv)
 	out_init(&options);
 	if (args_parse(cmd_table, argc, argv, &args, &err) < 0)
 		return finish(-1, err);
-	options.json = args.given[OPT_JSON];
+	options.json = args.given[OPT_JSON] || args_is(&args, OPT_FORMAT, "json");
 	options.quiet = args.given[OPT_QUIET];
 	options.verbose = args.given[OPT_VERBOSE];
 	options.color = args.value[OPT_COLOR];

@@ -263,11 +263,13 @@ void out_error_later(struct err **kept, struct err **why)
 
 void out_error_json(const struct err *err)
 {
-	json_auto_t *line = json_object();
-	json_t *object = json_object();
+	json_auto_t *line = NULL;
+	json_t *object;
 
 	if (!out.json)
 		return;
+	line = json_object();
+	object = json_object();
 	js_put(object, "code", json_integer((int)err->code));
 	js_put_str(object, "name", exitcode_row_find((int)err->code)->name);
 	js_put_str(object, "message", err->message);

@@ -393,6 +393,11 @@ def parent(pid: int) -> int:
         return 0
 
 
+def seconds(at: str) -> float:
+    """An instant of an event as Unix time."""
+    return datetime.fromisoformat(at).timestamp()
+
+
 def process_gone(pid: int) -> bool:
     """Dead, or waiting to be collected."""
     try:
