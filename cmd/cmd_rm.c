@@ -101,7 +101,8 @@ static int forget(const struct args *args, struct journal *journal, const char *
 	    run_forget(journal, run, &options, rules, run_show_wait, NULL, &removal, err) < 0)
 		return -1;
 	js_put_str(line, "run", run);
-	for (size_t i = 0; i < STK_LENGTH(shown); i++)
+	/* Without its events a run has no state, only remains. */
+	for (size_t i = 0; i < STK_LENGTH(shown) && js_str(status, "created"); i++)
 		js_put_str(line, shown[i], js_str(status, shown[i]));
 	if (damaged)
 		js_put(line, "damaged", json_true());
