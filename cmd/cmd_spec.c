@@ -9,7 +9,7 @@
 #include "cmd/screen/out.h"
 #include "jobs/base/fs/fs.h"
 #include "jobs/base/text/text.h"
-#include "jobs/report/shapes/shapes.h"
+#include "jobs/report/printed/printed.h"
 #include "jobs/spec/template.h"
 
 /* The steps of docs/porting.md, in their order. A starter spec names its own: "# Step: NAME". */
@@ -131,11 +131,13 @@ int cmd_validate(const struct args *args, struct err **err)
 
 int cmd_schema(const struct args *args, struct err **err)
 {
-	const char *of = args->given[OPT_OF] ? args->value[OPT_OF] : "spec";
-	json_auto_t *schema = strcmp(of, "spec") == 0 ? spec_schema() : shapes_schema(of);
+	const char *of = args->given[OPT_OF] ? args->value[OPT_OF] : PRINTED_SPEC;
+	json_auto_t *schema = strcmp(of, PRINTED_SPEC) == 0 ? spec_schema() : printed_schema(of);
 
-	if (!schema)
-		return err_set(err, EXIT_DEFECT, "no schema of '%s'", of);
+	if (!schema) {
+		err_set(err, EXIT_USAGE, "no schema of '%s'", of);
+		return err_hint(err, "choose one of " PRINTED_SPEC "|" PRINTED_NAMES);
+	}
 	out_json(schema);
 	return EXIT_DONE;
 }

@@ -1,11 +1,11 @@
-/* The topic json: lines of JSON on stdout, their parts, and the events. From shapes.h and event.h;
+/* The topic json: lines of JSON on stdout, their parts, and the events. From printed.h and event.h;
  * also stoker-json(7) and docs/json.md. */
 #include <string.h>
 
 #include "cmd/help/topics.h"
 #include "cmd/screen/out.h"
 #include "jobs/flow/event.h"
-#include "jobs/report/shapes/shapes.h"
+#include "jobs/report/printed/printed.h"
 
 static void add_names(struct sb *text, const struct event_field_row *field)
 {
@@ -34,7 +34,7 @@ static const struct event_field_row *field_named(const char *name)
 	return &event_fields[id];
 }
 
-/* Adds a type of shapes.def in words. */
+/* Adds a type of lines.def in words. */
 static void add_type(struct sb *text, const char *type)
 {
 	size_t len = strlen(type);
@@ -99,30 +99,30 @@ static void write_key(struct doc *doc, const char *name, size_t len, struct sb *
 	doc_item(doc, term, type->text);
 }
 
-static void write_keys(struct doc *doc, const struct shape_row *of)
+static void write_keys(struct doc *doc, const struct printed_row *of)
 {
-	for (const struct shape_row *row = of + 1; row->name; row++) {
+	for (const struct printed_row *row = of + 1; row->name; row++) {
 		AUTO(sb_release) struct sb type = SB_INIT;
 
-		if (row->kind == SHAPE_LINE || row->kind == SHAPE_PART)
+		if (row->kind == PRINTED_LINE || row->kind == PRINTED_PART)
 			return;
-		if (row->kind == SHAPE_KEYS_OF) {
-			write_keys(doc, shapes_part(row->name));
+		if (row->kind == PRINTED_KEYS_OF) {
+			write_keys(doc, printed_part(row->name));
 			continue;
 		}
 		add_type(&type, row->type);
-		write_key(doc, row->name, shapes_key_len(row), &type, row->unit,
-			  shapes_key_is_optional(row), row->meaning);
+		write_key(doc, row->name, printed_key_len(row), &type, row->unit,
+			  printed_key_is_optional(row), row->meaning);
 	}
 }
 
 static void write_lines(struct doc *doc)
 {
 	doc_heading(doc, "lines");
-	for (const struct shape_row *row = shapes_rows; row->name; row++) {
+	for (const struct printed_row *row = printed_rows; row->name; row++) {
 		AUTO(auto_free) char *text = NULL;
 
-		if (row->kind != SHAPE_LINE)
+		if (row->kind != PRINTED_LINE)
 			continue;
 		text = row->commands[0]
 			       ? mem_format("Printed by %s: %s.", row->commands, row->meaning)
@@ -137,10 +137,10 @@ static void write_lines(struct doc *doc)
 static void write_parts(struct doc *doc)
 {
 	doc_heading(doc, "parts");
-	for (const struct shape_row *row = shapes_rows; row->name; row++) {
+	for (const struct printed_row *row = printed_rows; row->name; row++) {
 		AUTO(auto_free) char *text = NULL;
 
-		if (row->kind != SHAPE_PART)
+		if (row->kind != PRINTED_PART)
 			continue;
 		text = mem_format("Part of a line: %s.", row->meaning);
 		doc_subheading(doc, row->name);
@@ -247,16 +247,16 @@ void topic_json_json(void)
 {
 	const char *of = "";
 
-	for (const struct shape_row *row = shapes_rows; row->name; row++) {
+	for (const struct printed_row *row = printed_rows; row->name; row++) {
 		AUTO(sb_release) struct sb type = SB_INIT;
 
-		if (row->kind == SHAPE_LINE || row->kind == SHAPE_PART)
+		if (row->kind == PRINTED_LINE || row->kind == PRINTED_PART)
 			of = row->name;
-		if (row->kind != SHAPE_KEY)
+		if (row->kind != PRINTED_KEY)
 			continue;
 		add_type(&type, row->type);
-		print_key(of, row->name, shapes_key_len(row), &type, row->unit,
-			  shapes_key_is_optional(row), row->meaning);
+		print_key(of, row->name, printed_key_len(row), &type, row->unit,
+			  printed_key_is_optional(row), row->meaning);
 	}
 	for (int kind = 0; kind < EV_COUNT; kind++)
 		print_event(&event_rows[kind]);

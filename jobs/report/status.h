@@ -1,6 +1,6 @@
 /*
  * The state of a run, folded from its events, as shown by `status`, `list` and the summary after
- * `run`. One JSON object; jobs/report/shapes/shapes.def has each of its keys.
+ * `run`. One JSON object; jobs/report/printed/lines.def and parts.def beside it have its keys.
  *
  * `cost`, in USD, is absent without a price. `accrued`: the machines, for as long as the run's jobs
  * held them by the ledger, and for the time they were kept between jobs; `bins` splits it by the

@@ -18,14 +18,15 @@ WITH_VALUE = ("--state", "--profile", "--region", "--color")
 
 def schema_of(argv: list) -> str | None:
     """The name of the schema for what this command line prints on stdout; None: no JSON."""
-    words = [os.fsdecode(word) for word in argv]
+    words = [os.fsdecode(word) if isinstance(word, bytes) else str(word) for word in argv]
     words = words[:words.index("--")] if "--" in words else words
     words = [word for at, word in enumerate(words) if at == 0 or words[at - 1] not in WITH_VALUE]
     at = next((at for at, word in enumerate(words) if word in COMMANDS), None)
     command = words[at] if at is not None else "error"
-    if command in ("schema", "complete", "manual") or not ("--json" in words or command == "events"):
+    helps = "--help" in words or "-h" in words
+    if command in ("schema", "complete", "manual") or not ("--json" in words or (command == "events" and not helps)):
         return None
-    if "--help" in words or "-h" in words:
+    if helps:
         return "help"
     if command == "cache":
         command = " ".join(words[at:at + 2])

@@ -1,5 +1,5 @@
-/* The table of printed JSON, and schemas from it: see shapes.h. */
-#include "jobs/report/shapes/shapes.h"
+/* The table of printed JSON, and schemas from it: see printed.h. */
+#include "jobs/report/printed/printed.h"
 
 #include <string.h>
 
@@ -10,14 +10,19 @@
 #define NULLABLE   "|null"
 #define AT_PATTERN "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z$"
 
-const struct shape_row shapes_rows[] = {
+const struct printed_row printed_rows[] = {
 #define LINE(line, names, by, means)                                                               \
-	{ .kind = SHAPE_LINE, .name = (line), .of = (names), .commands = (by), .meaning = (means) },
-#define PART(part, means) { .kind = SHAPE_PART, .name = (part), .meaning = (means) },
+	{ .kind = PRINTED_LINE,                                                                    \
+	  .name = (line),                                                                          \
+	  .of = (names),                                                                           \
+	  .commands = (by),                                                                        \
+	  .meaning = (means) },
+#define PART(part, means) { .kind = PRINTED_PART, .name = (part), .meaning = (means) },
 #define KEY(key, form, in, means)                                                                  \
-	{ .kind = SHAPE_KEY, .name = (key), .type = (form), .unit = (in), .meaning = (means) },
-#define KEYS_OF(part) { .kind = SHAPE_KEYS_OF, .name = (part) },
-#include "jobs/report/shapes/shapes.def"
+	{ .kind = PRINTED_KEY, .name = (key), .type = (form), .unit = (in), .meaning = (means) },
+#define KEYS_OF(part) { .kind = PRINTED_KEYS_OF, .name = (part) },
+#include "jobs/report/printed/lines.def"
+#include "jobs/report/printed/parts.def"
 #undef LINE
 #undef PART
 #undef KEY
@@ -25,25 +30,25 @@ const struct shape_row shapes_rows[] = {
 	{ 0 }
 };
 
-bool shapes_key_is_optional(const struct shape_row *key)
+bool printed_key_is_optional(const struct printed_row *key)
 {
 	return key->name[strlen(key->name) - 1] == '?';
 }
 
-size_t shapes_key_len(const struct shape_row *key)
+size_t printed_key_len(const struct printed_row *key)
 {
-	return strlen(key->name) - shapes_key_is_optional(key);
+	return strlen(key->name) - printed_key_is_optional(key);
 }
 
-const struct shape_row *shapes_part(const char *name)
+const struct printed_row *printed_part(const char *name)
 {
-	for (const struct shape_row *row = shapes_rows; row->name; row++)
-		if (row->kind == SHAPE_PART && strcmp(row->name, name) == 0)
+	for (const struct printed_row *row = printed_rows; row->name; row++)
+		if (row->kind == PRINTED_PART && strcmp(row->name, name) == 0)
 			return row;
 	return NULL;
 }
 
-static json_t *schema_of_row(const struct shape_row *row, json_t *defs);
+static json_t *schema_of_row(const struct printed_row *row, json_t *defs);
 static json_t *schema_of_type(const char *type, json_t *defs);
 
 static json_t *reference(const char *name)
@@ -58,7 +63,7 @@ static json_t *reference(const char *name)
 /* Puts the part among the definitions once; a part may hold itself. */
 static json_t *part_schema(const char *name, json_t *defs)
 {
-	const struct shape_row *part = shapes_part(name);
+	const struct printed_row *part = printed_part(name);
 
 	if (part && !json_object_get(defs, name)) {
 		js_put(defs, name, json_object());
@@ -163,28 +168,28 @@ static void add_member(json_t *object, const char *name, bool required, json_t *
 }
 
 /* Adds the keys that follow a line or a part. */
-static void add_keys(const struct shape_row *of, json_t *object, json_t *defs)
+static void add_keys(const struct printed_row *of, json_t *object, json_t *defs)
 {
-	for (const struct shape_row *row = of + 1; row->name; row++) {
+	for (const struct printed_row *row = of + 1; row->name; row++) {
 		AUTO(auto_free) char *name = NULL;
 
-		if (row->kind == SHAPE_LINE || row->kind == SHAPE_PART)
+		if (row->kind == PRINTED_LINE || row->kind == PRINTED_PART)
 			return;
-		if (row->kind == SHAPE_KEYS_OF) {
-			add_keys(shapes_part(row->name), object, defs);
+		if (row->kind == PRINTED_KEYS_OF) {
+			add_keys(printed_part(row->name), object, defs);
 			continue;
 		}
 		if (strcmp(row->name, "*") == 0) {
 			js_put(object, "additionalProperties", schema_of_type(row->type, defs));
 			continue;
 		}
-		name = mem_format("%.*s", (int)shapes_key_len(row), row->name);
-		add_member(object, name, !shapes_key_is_optional(row),
+		name = mem_format("%.*s", (int)printed_key_len(row), row->name);
+		add_member(object, name, !printed_key_is_optional(row),
 			   schema_of_type(row->type, defs), row->unit, row->meaning);
 	}
 }
 
-static json_t *schema_of_row(const struct shape_row *row, json_t *defs)
+static json_t *schema_of_row(const struct printed_row *row, json_t *defs)
 {
 	json_t *object = object_schema(row->meaning);
 
@@ -209,7 +214,7 @@ static json_t *field_schema(const struct event_field_row *field, json_t *defs)
 /* Adds a schema for each event, by its name, and returns the alternatives. */
 static void add_events(json_t *ways, json_t *defs)
 {
-	const struct shape_row *common = shapes_part("event");
+	const struct printed_row *common = printed_part("event");
 
 	for (int kind = 0; kind < EV_COUNT; kind++) {
 		const struct event_row *row = &event_rows[kind];
@@ -234,7 +239,7 @@ static void add_events(json_t *ways, json_t *defs)
 
 /* ---- lines ---------------------------------------------------------------------- */
 
-static bool is_of(const struct shape_row *row, const char *name)
+static bool is_of(const struct printed_row *row, const char *name)
 {
 	size_t len = strlen(name);
 
@@ -248,14 +253,14 @@ static bool is_of(const struct shape_row *row, const char *name)
 	return false;
 }
 
-json_t *shapes_schema(const char *of)
+json_t *printed_schema(const char *of)
 {
 	json_t *schema = json_object(), *ways = json_array(), *defs = json_object();
 	AUTO(auto_free) char *title = mem_format("a line of stoker --json: %s", of);
 	bool known = strcmp(of, EVENTS) == 0;
 
-	for (const struct shape_row *row = shapes_rows; row->name; row++) {
-		if (row->kind != SHAPE_LINE || !(is_of(row, of) || is_of(row, ERRORS)))
+	for (const struct printed_row *row = printed_rows; row->name; row++) {
+		if (row->kind != PRINTED_LINE || !(is_of(row, of) || is_of(row, ERRORS)))
 			continue;
 		known |= is_of(row, of);
 		js_put(defs, row->name, schema_of_row(row, defs));
