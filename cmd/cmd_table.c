@@ -235,12 +235,14 @@ const struct cmd cmd_table[] = {
 			{ "stoker cache gc .cache/jax --older-than 30d --delete",
 			  "removes them" } } },
 	{ "schema", "", 0, 0, OPT_BIT(OF), "print the JSON Schema of the spec, or of printed JSON",
-	  "Draft 2020-12. --of NAME describes a line of JSON by the command that prints it:\n"
-	  "status, list, plan, validate, init, logs, rm, cache-ls, cache-verify, cache-why,\n"
-	  "cache-copy (pull and push), cache-gc, version, completion, help; events for run, "
-	  "attach,\n"
-	  "resume, stop and events; error for the line that ends a command with an error. 'stoker "
-	  "help json' explains the keys.",
+	  "Draft 2020-12. --of NAME describes a line of JSON by the command that prints it: "
+	  "status\n"
+	  "(also wait), list, plan, validate, init, logs, diff, rm, cache-ls, cache-verify,\n"
+	  "cache-why, cache-gc, version, completion, help; copy for cp, cache pull and cache "
+	  "push;\n"
+	  "events for run, attach, resume, stop and events; error for the line that ends a "
+	  "command\n"
+	  "with an error. 'stoker help json' explains the keys.",
 	  cmd_schema, .exits = { 0 },
 	  .examples = { { "stoker schema > stoker.schema.json",
 			  "writes the schema for an editor: # yaml-language-server: "

@@ -66,7 +66,7 @@ def test_the_units_follow_one_rule():
         unit, where = row.get("unit"), (row["of"], row["key"])
         assert row["meaning"] or row["type"] == "one of damaged", where
         assert (row["type"] == "instant") == (unit == "UTC"), where
-        assert (unit == "bytes") == row["key"].endswith("_bytes") or row["key"] == "cut", where
+        assert (unit == "bytes") == row["key"].endswith("_bytes"), where
         assert unit != "s" or row["type"] in ("number", "by name: number"), where
         assert not row["key"].endswith("_ms"), where
 

@@ -9,9 +9,9 @@ import subprocess
 import jsonschema
 
 EVENTS = ("run", "attach", "resume", "stop", "events")
-NAMES = {"cache pull": "cache-copy", "cache push": "cache-copy"}
+NAMES = {"cache pull": "copy", "cache push": "copy", "cp": "copy", "wait": "status"}
 COMMANDS = (*EVENTS, "init", "validate", "plan", "status", "rm", "list", "logs", "version", "completion", "help",
-            "cache", "schema", "complete", "manual")
+            "cp", "wait", "diff", "exec", "cache", "schema", "complete", "manual")
 # Their values are no commands.
 WITH_VALUE = ("--state", "--profile", "--region", "--color")
 
@@ -24,12 +24,13 @@ def schema_of(argv: list) -> str | None:
     at = next((at for at, word in enumerate(words) if word in COMMANDS), None)
     command = words[at] if at is not None else "error"
     helps = "--help" in words or "-h" in words
-    if command in ("schema", "complete", "manual") or not ("--json" in words or (command == "events" and not helps)):
+    if command in ("exec", "schema", "complete", "manual") or not ("--json" in words or (command == "events" and not helps)):
         return None
     if helps:
         return "help"
     if command == "cache":
         command = " ".join(words[at:at + 2])
+    if command in NAMES or command.startswith("cache "):
         return NAMES.get(command, command.replace(" ", "-"))
     if command == "run" and "--dry-run" in words:
         return "plan"
