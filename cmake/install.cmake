@@ -25,7 +25,7 @@ endif()
 
 # The pages of man(1) are printed by the program whose tables they show.
 string(TIMESTAMP manual_date "%Y-%m-%d" UTC) # or SOURCE_DATE_EPOCH
-foreach(page stoker.1 stoker-spec.5 stoker-node.8)
+foreach(page stoker.1 stoker-spec.5 stoker-json.7 stoker-node.8)
 	string(REGEX REPLACE "\\..*" "" name ${page})
 	string(REGEX REPLACE ".*\\." "" section ${page})
 	set(file ${PROJECT_BINARY_DIR}/man/${page})

@@ -25,7 +25,7 @@ static int print_listing_row(void *arg, json_t *row, struct err **err)
 		out_json(owned);
 		return 0;
 	}
-	size = text_format_bytes((uint64_t)js_int(row, "size", 0));
+	size = text_format_bytes((uint64_t)js_int(row, "size_bytes", 0));
 	out_line("%-8s %10s  locks: %-3zu %s", js_str(row, "state"), size,
 		 json_array_size(json_object_get(row, "locks")), js_str(row, "graph"));
 	return 0;
@@ -231,7 +231,7 @@ static int gc_age(const struct args *args, const char **ret_text, int64_t *ret, 
 static int print_old(void *arg, json_t *row, struct err **err)
 {
 	json_auto_t *owned = row;
-	AUTO(auto_free) char *size = text_format_bytes((uint64_t)js_int(row, "size", 0));
+	AUTO(auto_free) char *size = text_format_bytes((uint64_t)js_int(row, "size_bytes", 0));
 	const char *why = js_str(row, "why");
 
 	(void)arg;
@@ -251,7 +251,7 @@ static void print_gc_sum(const struct gc_sum *sum, bool removed, const char *age
 	if (out_is_json()) {
 		json_auto_t *total = json_pack(
 			"{s:b, s:I, s:I, s:f, s:I, s:{s:I, s:I, s:I, s:I}}", "removed", removed,
-			"graphs", (json_int_t)graphs[GC_GOES], "bytes", (json_int_t)sum->bytes,
+			"graphs", (json_int_t)graphs[GC_GOES], "size_bytes", (json_int_t)sum->bytes,
 			"older_than", (double)age_ms / 1000, "locks", (json_int_t)sum->locks,
 			"kept", "named", (json_int_t)graphs[GC_NAMED], "young",
 			(json_int_t)graphs[GC_YOUNG], "compiling", (json_int_t)graphs[GC_COMPILING],

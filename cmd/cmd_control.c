@@ -73,12 +73,10 @@ static int start_driver(struct journal *journal, const char *run, struct backgro
 }
 
 /* A run that already has a driver is not an error. */
-static void record_failure(const struct err *why, int *worst)
+static void record_failure(struct err **kept, struct err **why)
 {
-	if (!why || why->code == EXIT_BUSY)
-		return;
-	out_error(why);
-	*worst = (int)why->code;
+	if (*why && (*why)->code != EXIT_BUSY)
+		out_error_later(kept, why);
 }
 
 /* A failure of one run does not keep back the others, and no run waits for another's lease. */
@@ -87,7 +85,6 @@ static int resume_all(struct journal *journal, struct err **err)
 	json_auto_t *runs = json_array();
 	AUTO(auto_free) struct background **drivers = NULL;
 	AUTO(err_freep) struct err *unfound = NULL;
-	int worst = EXIT_DONE;
 	json_t *run;
 	size_t i;
 
@@ -95,23 +92,23 @@ static int resume_all(struct journal *journal, struct err **err)
 		*err = TAKE(unfound);
 		return -1;
 	}
-	record_failure(unfound, &worst);
+	record_failure(err, &unfound);
 	drivers = mem_zero(json_array_size(runs) + 1, sizeof(struct background *));
 	json_array_foreach (runs, i, run) {
 		AUTO(err_freep) struct err *why = NULL;
 
 		(void)!start_driver(journal, json_string_value(run), &drivers[i], &why);
-		record_failure(why, &worst);
+		record_failure(err, &why);
 	}
 	json_array_foreach (runs, i, run) {
 		AUTO(err_freep) struct err *why = NULL;
 
 		if (drivers[i])
 			(void)!foreground_detach_await(drivers[i], json_string_value(run), &why);
-		record_failure(why, &worst);
+		record_failure(err, &why);
 		background_freep(&drivers[i]);
 	}
-	return worst;
+	return *err ? -1 : EXIT_DONE;
 }
 
 #define OPEN_TRIES 4

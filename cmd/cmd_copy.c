@@ -64,7 +64,7 @@ static void print_object(void *arg, enum sync_fate fate, const char *key, uint64
 
 		js_put_str(row, "action", action);
 		js_put_str(row, "path", key);
-		js_put(row, "size", json_integer((json_int_t)size));
+		js_put(row, "size_bytes", json_integer((json_int_t)size));
 		js_put_str(row, "why", why);
 		out_json(row);
 		return;
@@ -88,7 +88,7 @@ static void print_sum(const struct sync_sum *sum, bool dry_run)
 	if (out_is_json()) {
 		json_auto_t *total = json_pack("{s:b, s:I, s:I, s:I, s:I, s:I, s:I}", "dry_run",
 					       dry_run, "moved", (json_int_t)objects[SYNC_MOVED],
-					       "bytes", (json_int_t)sum->bytes[SYNC_MOVED],
+					       "moved_bytes", (json_int_t)sum->bytes[SYNC_MOVED],
 					       "unchanged", (json_int_t)objects[SYNC_SAME],
 					       "unchanged_bytes", (json_int_t)sum->bytes[SYNC_SAME],
 					       "refused", (json_int_t)objects[SYNC_REFUSED],

@@ -8,6 +8,7 @@
 #include "cmd/args/words.h"
 #include "cmd/cmd.h"
 #include "cmd/help/manual.h"
+#include "cmd/help/topics.h"
 #include "cmd/screen/out.h"
 #include "jobs/base/text/text.h"
 #include "jobs/base/variable.h"
@@ -79,9 +80,9 @@ static void write_stoker(struct doc *doc, const struct cmd *table)
 	for (size_t i = 0; i < STK_LENGTH(files); i++)
 		doc_item(doc, files[i].path, files[i].help);
 	doc_heading(doc, "see also");
-	doc_paragraph(doc,
-		      "stoker-spec(5), stoker-node(8); in ../share/doc/stoker/docs: tutorial.md to "
-		      "begin with, porting.md for a model that is new to the device.");
+	doc_paragraph(doc, "stoker-spec(5), stoker-json(7), stoker-node(8); in "
+			   "../share/doc/stoker/docs: tutorial.md to "
+			   "begin with, porting.md for a model that is new to the device.");
 }
 
 /* ---- stoker-spec(5) ------------------------------------------------------------- */
@@ -201,6 +202,31 @@ static void write_node(struct doc *doc, const struct cmd *table)
 	doc_paragraph(doc, "stoker(1), stoker-spec(5)");
 }
 
+/* ---- stoker-json(7) ------------------------------------------------------------- */
+
+static void write_json(struct doc *doc, const struct cmd *table)
+{
+	(void)table;
+	doc_heading(doc, "name");
+	doc_paragraph(doc, "stoker-json - the JSON that stoker(1) prints");
+	doc_heading(doc, "description");
+	topic_json_write(doc);
+	doc_heading(doc, "see also");
+	doc_paragraph(doc, "stoker(1), stoker-spec(5)");
+}
+
+/* docs/json.md */
+static void print_markdown(void)
+{
+	AUTO(doc_release) struct doc doc = DOC_MARKDOWN;
+
+	sb_adds(&doc.text, "# JSON for programs\n\n<!-- From the tables, by: "
+			   "stoker manual json.md - > docs/json.md -->\n");
+	topic_json_write(&doc);
+	doc.text.text[--doc.text.len] = '\0';
+	out_block(doc.text.text);
+}
+
 /* --------------------------------------------------------------------------------- */
 
 static const struct {
@@ -210,12 +236,17 @@ static const struct {
 	{ "stoker", "1", "User Commands", write_stoker },
 	{ "stoker-spec", "5", "File Formats", write_spec },
 	{ "stoker-node", "8", "System Administration", write_node },
+	{ "stoker-json", "7", "Miscellaneous", write_json },
 };
 
 int cmd_manual(const struct args *args, struct err **err)
 {
 	AUTO(doc_release) struct doc doc = DOC_ROFF;
 
+	if (strcmp(args->operands[0], "json.md") == 0) {
+		print_markdown();
+		return EXIT_DONE;
+	}
 	for (size_t i = 0; i < STK_LENGTH(pages); i++) {
 		if (strcmp(args->operands[0], pages[i].name) != 0)
 			continue;
@@ -227,5 +258,5 @@ int cmd_manual(const struct args *args, struct err **err)
 		return EXIT_DONE;
 	}
 	err_set(err, EXIT_USAGE, "no manual page '%s'", args->operands[0]);
-	return err_hint(err, "choose stoker, stoker-spec or stoker-node");
+	return err_hint(err, "choose stoker, stoker-spec, stoker-json or stoker-node");
 }

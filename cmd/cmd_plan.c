@@ -166,6 +166,21 @@ static json_t *print_all_unknown(const json_t *plan, const struct cache_view *vi
 	return rows;
 }
 
+/* The check-up in the units of printed JSON; NULL: there is none. */
+static json_t *health_json(const json_t *plan)
+{
+	const json_t *health = json_object_get(plan, "health");
+	json_t *ret = health ? json_object() : NULL;
+
+	if (!ret)
+		return NULL;
+	js_put(ret, "device", json_incref(json_object_get(health, "device")));
+	js_put(ret, "ops", json_incref(json_object_get(health, "ops")));
+	js_put(ret, "size_bytes", json_incref(json_object_get(health, "size")));
+	js_put(ret, "timeout", json_real((double)js_int(health, "timeout_ms", 0) / 1000));
+	return ret;
+}
+
 int cmd_plan(const struct args *args, struct err **err)
 {
 	AUTO(journal_freep) struct journal *journal = NULL;
@@ -218,7 +233,7 @@ int cmd_plan(const struct args *args, struct err **err)
 	js_put(result, "phases", phases_json(shown, view.verdict));
 	js_put(result, "length", json_incref(json_object_get(plan->json, "length")));
 	js_put(result, "width", json_incref(json_object_get(plan->json, "width")));
-	js_put(result, "health", json_incref(json_object_get(plan->json, "health")));
+	js_put(result, "health", health_json(plan->json));
 	js_put(result, "cost", TAKE(cost));
 	js_put(result, "requests", TAKE(requests));
 	js_put(result, "difference", TAKE(difference));

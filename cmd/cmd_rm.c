@@ -104,7 +104,8 @@ static int forget(const struct args *args, struct journal *journal, const char *
 	    run_forget(journal, run, &options, rules, run_show_wait, NULL, &removal, err) < 0)
 		return -1;
 	js_put_str(line, "run", run);
-	for (size_t i = 0; i < STK_LENGTH(shown); i++)
+	/* Without its events a run has no state, only remains. */
+	for (size_t i = 0; i < STK_LENGTH(shown) && js_str(status, "created"); i++)
 		js_put_str(line, shown[i], js_str(status, shown[i]));
 	if (damaged)
 		js_put(line, "damaged", json_true());
@@ -163,9 +164,9 @@ int cmd_rm(const struct args *args, struct err **err)
 
 /* --- list --prune --- */
 
-/* Returns 1 if the run ended by `before`, 0 if not, -1. A run that cannot be read is kept, and
- * `worst` becomes the exit code of that failure. */
-static int is_old(struct journal *journal, const char *run, struct utc before, int *worst,
+/* Returns 1 if the run ended by `before`, 0 if not, -1. A run that cannot be read stays; `kept`
+ * becomes that failure. */
+static int is_old(struct journal *journal, const char *run, struct utc before, struct err **kept,
 		  struct err **err)
 {
 	json_auto_t *status = NULL;
@@ -175,16 +176,14 @@ static int is_old(struct journal *journal, const char *run, struct utc before, i
 	if (cmd_run_view_as(journal, run, RUN_VIEW_TRUSTS, false, &status, err) < 0) {
 		if ((*err)->code == EXIT_UNREACHABLE)
 			return -1;
-		out_error(*err);
-		*worst = (int)(*err)->code;
-		err_freep(err);
+		out_error_later(kept, err);
 		return 0;
 	}
 	ended = js_str(status, "ended");
 	return ended && clock_utc_parse(ended, &at) && at.ms <= before.ms;
 }
 
-static int find_old(const struct args *args, json_t *ret, int *ret_worst, struct err **err)
+static int find_old(const struct args *args, json_t *ret, struct err **kept, struct err **err)
 {
 	AUTO(journal_freep) struct journal *journal = NULL;
 	AUTO(err_freep) struct err *unfound = NULL;
@@ -207,17 +206,15 @@ static int find_old(const struct args *args, json_t *ret, int *ret_worst, struct
 		return -1;
 	}
 	json_array_foreach (runs, i, run) {
-		int old = is_old(journal, json_string_value(run), before, ret_worst, err);
+		int old = is_old(journal, json_string_value(run), before, kept, err);
 
 		if (old < 0)
 			return -1;
 		if (old > 0)
 			json_array_append(ret, run);
 	}
-	if (unfound) {
-		out_error(unfound);
-		*ret_worst = (int)unfound->code;
-	}
+	if (unfound)
+		out_error_later(kept, &unfound);
 	return 0;
 }
 
@@ -227,14 +224,15 @@ int cmd_prune(const struct args *args, struct err **err)
 	json_auto_t *runs = json_array();
 	struct lease_rules rules;
 	json_t *run;
+	AUTO(err_freep) struct err *kept = NULL;
 	size_t i;
-	int worst = EXIT_DONE;
 
-	if (cmd_lease_rules(args, &rules, err) < 0 || find_old(args, runs, &worst, err) < 0)
+	if (cmd_lease_rules(args, &rules, err) < 0 || find_old(args, runs, &kept, err) < 0)
 		return -1;
 	if (json_array_size(runs) == 0) {
 		out_note("no run ended longer than %s ago", args->value[OPT_PRUNE]);
-		return worst;
+		*err = TAKE(kept);
+		return *err ? -1 : EXIT_DONE;
 	}
 	if (journal_open(args->value[OPT_STATE], mode_of(args), &journal, err) < 0)
 		return -1;
@@ -242,10 +240,9 @@ int cmd_prune(const struct args *args, struct err **err)
 	json_array_foreach (runs, i, run) {
 		AUTO(err_freep) struct err *why = NULL;
 
-		if (forget(args, journal, json_string_value(run), &rules, &why) == 0)
-			continue;
-		out_error(why);
-		worst = (int)why->code;
+		if (forget(args, journal, json_string_value(run), &rules, &why) < 0)
+			out_error_later(&kept, &why);
 	}
-	return worst;
+	*err = TAKE(kept);
+	return *err ? -1 : EXIT_DONE;
 }

@@ -11,6 +11,7 @@
 #include "jobs/base/fs/fs.h"
 #include "jobs/base/process/program.h"
 #include "jobs/base/text/text.h"
+#include "jobs/report/printed/printed.h"
 #include "jobs/spec/template.h"
 
 /* The steps of docs/porting.md, in their order. A starter spec names its own: "# Step: NAME". */
@@ -125,41 +126,38 @@ int cmd_validate(const struct args *args, struct err **err)
 {
 	int code = EXIT_DONE;
 
+	if (args->given[OPT_JSON] && args->given[OPT_FORMAT] &&
+	    !args_is(args, OPT_FORMAT, "json")) {
+		err_set(err, EXIT_USAGE, "--json and --format %s exclude each other",
+			args->value[OPT_FORMAT]);
+		return err_hint(err, "omit one of them");
+	}
 	for (int i = 0; i < args->operand_count; i++) {
 		AUTO(spec_freep) struct spec *spec = NULL;
 		AUTO(err_freep) struct err *unreadable = NULL;
 		int one = spec_from_args(args, args->operands[i], &spec, &unreadable);
 
-		/* A file that cannot be read is reported as one problem among others. */
-		if (one < 0 && out_is_json()) {
-			json_auto_t *object = json_object();
-
-			js_put_str(object, "file", args->operands[i]);
-			js_put(object, "line", json_integer(0));
-			js_put(object, "column", json_integer(0));
-			js_put_str(object, "message", unreadable->message);
-			js_put_str(object, "hint", unreadable->hint);
-			out_json(object);
-		} else if (one < 0) {
-			out_error(unreadable);
-		}
-		if (one < 0)
+		if (one < 0) {
+			spec_args_unreadable(args, args->operands[i], unreadable);
 			one = (int)unreadable->code;
+		}
 		if (one == 0)
 			out_line("%s is valid", args->operands[i]);
 		else
 			code = one;
 	}
-	(void)err;
 	return code;
 }
 
 int cmd_schema(const struct args *args, struct err **err)
 {
-	json_auto_t *schema = spec_schema();
+	const char *of = args->given[OPT_OF] ? args->value[OPT_OF] : PRINTED_SPEC;
+	json_auto_t *schema = strcmp(of, PRINTED_SPEC) == 0 ? spec_schema() : printed_schema(of);
 
-	(void)args;
-	(void)err;
+	if (!schema) {
+		err_set(err, EXIT_USAGE, "no schema of '%s'", of);
+		return err_hint(err, "choose one of " PRINTED_SPEC "|" PRINTED_NAMES);
+	}
 	out_json(schema);
 	return EXIT_DONE;
 }

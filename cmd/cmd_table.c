@@ -14,13 +14,16 @@ const struct cmd cmd_table[] = {
 			{ "stoker init --list", "shows the starter specs" },
 			{ "stoker init --template slurm job.yaml",
 			  "writes job.yaml from another one" } } },
-	{ "validate", "[SPEC…]", 0, -1, SPEC_OPTS, "check specs, reporting every problem in one go",
+	{ "validate", "[SPEC…]", 0, -1, SPEC_OPTS | OPT_BIT(FORMAT),
+	  "check specs, reporting every problem in one go",
 	  "Reads nothing but the specs. Exit code 0: valid (there may be warnings); 3: not.",
 	  cmd_validate, .fallback = "stoker.yaml", .exits = { EXIT_SPEC, EXIT_REFUSED },
 	  .examples = { { "stoker validate stoker.yaml",
 			  "shows every problem with line, column and cure" },
 			{ "stoker validate --json jobs/*.yaml",
-			  "prints one JSON object a problem, for an editor or a pipeline" } } },
+			  "prints one JSON object a problem, for an editor or a pipeline" },
+			{ "stoker validate --format github jobs/*.yaml",
+			  "marks the problems in a pull request, as a step of GitHub Actions" } } },
 	{ "plan", "[SPEC]", 0, 1, SPEC_OPTS | OPT_BIT(REQUESTS),
 	  "show what would happen and why; change nothing",
 	  "Shows the phases, warm or cold with the ingredient that decided it, and the arguments\n"
@@ -244,10 +247,21 @@ const struct cmd cmd_table[] = {
 			  "shows what could be removed; nothing is changed" },
 			{ "stoker cache gc .cache/jax --older-than 30d --delete",
 			  "removes them" } } },
-	{ "schema", "", 0, 0, 0, "print the JSON Schema of the spec", NULL, cmd_schema,
+	{ "schema", "", 0, 0, OPT_BIT(OF), "print the JSON Schema of the spec, or of printed JSON",
+	  "Draft 2020-12. --of NAME describes a line of JSON by the command that prints it: "
+	  "status\n"
+	  "(also wait), list, plan, validate, init, logs, diff, rm, cache-ls, cache-verify,\n"
+	  "cache-why, cache-gc, version, completion, help; copy for cp, cache pull and cache "
+	  "push;\n"
+	  "events for run, attach, resume, stop and events; error for the line that ends a "
+	  "command\n"
+	  "with an error. 'stoker help json' explains the keys.",
+	  cmd_schema, .exits = { 0 },
 	  .examples = { { "stoker schema > stoker.schema.json",
 			  "writes the schema for an editor: # yaml-language-server: "
-			  "$schema=stoker.schema.json" } } },
+			  "$schema=stoker.schema.json" },
+			{ "stoker schema --of status",
+			  "describes what 'stoker status --json' prints" } } },
 	{ "version", "", 0, 0, 0, "print the versions of stoker and of everything linked", NULL,
 	  cmd_version, .examples = { { "stoker version", "prints them" } } },
 	{ "completion", "SHELL", 1, 1, 0, "print the completion script of a shell",

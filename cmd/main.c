@@ -27,6 +27,7 @@ static int finish(int code, struct err *err)
 
 	if (code < 0) {
 		out_error(err);
+		out_error_json(err);
 		code = (int)err->code;
 	}
 	if (out_finish(&last) < 0) {
@@ -52,7 +53,7 @@ int main(int argc, char **argv)
 	out_init(&options);
 	if (args_parse(cmd_table, argc, argv, &args, &err) < 0)
 		return finish(-1, err);
-	options.json = args.given[OPT_JSON];
+	options.json = args.given[OPT_JSON] || args_is(&args, OPT_FORMAT, "json");
 	options.quiet = args.given[OPT_QUIET];
 	options.verbose = args.given[OPT_VERBOSE];
 	options.color = args.value[OPT_COLOR];

@@ -364,6 +364,11 @@ void args_release(struct args *args)
 	auto_strv(&args->sets);
 }
 
+bool args_is(const struct args *args, enum opt_id id, const char *value)
+{
+	return args->given[id] && strcmp(args->value[id], value) == 0;
+}
+
 int args_number(const struct args *args, enum opt_id id, int64_t fallback, int64_t *ret,
 		struct err **err)
 {

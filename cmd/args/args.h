@@ -96,6 +96,8 @@ int args_duration(const struct args *args, enum opt_id id, int64_t *ret_ms, stru
  * ends in Z. ms 0 if the option is not given; EXIT_USAGE names the option. */
 int args_moment(const struct args *args, enum opt_id id, struct utc now, struct utc *ret,
 		struct err **err);
+/* True if the option is given with this value. */
+bool args_is(const struct args *args, enum opt_id id, const char *value);
 /* Reads a whole number from 0; EXIT_USAGE names the option. */
 int args_number(const struct args *args, enum opt_id id, int64_t fallback, int64_t *ret,
 		struct err **err);

@@ -49,24 +49,73 @@ static void print_quote(const struct problem *problem, struct quoted_file *file)
 		out_quote(quote.text, problem->lint);
 }
 
-static void print_problem(const struct problem *problem, struct quoted_file *file)
+static void print_object(const struct problem *problem)
+{
+	json_auto_t *object = json_object();
+
+	js_put_str(object, "file", problem->file);
+	js_put(object, "line", json_integer(problem->line));
+	js_put(object, "column", json_integer(problem->column));
+	js_put_str(object, "field", problem->field);
+	js_put_str(object, "message", problem->message);
+	js_put_str(object, "hint", problem->hint);
+	if (problem->lint)
+		js_put(object, "lint", json_true());
+	out_json(object);
+}
+
+/* Adds text to an annotation of GitHub Actions. '%' and line ends are written as it wants them, in
+ * a property also what ends one: toolkit/packages/core/src/command.ts, escapeData, escapeProperty.
+ */
+static void annotate(struct sb *line, const char *text, const char *of_property)
+{
+	for (; *text; text++)
+		if (strchr("%\r\n", *text) || strchr(of_property, *text))
+			sb_addf(line, "%%%02X", (unsigned)(unsigned char)*text);
+		else
+			sb_addc(line, *text);
+}
+
+static void print_annotation(const struct problem *problem)
+{
+	AUTO(sb_release) struct sb line = SB_INIT;
+
+	sb_adds(&line, problem->lint ? "::warning file=" : "::error file=");
+	annotate(&line, problem->file, ":,");
+	if (problem->line > 0)
+		sb_addf(&line, ",line=%d", problem->line);
+	if (problem->line > 0 && problem->column > 0)
+		sb_addf(&line, ",col=%d", problem->column);
+	sb_adds(&line, ",title=");
+	annotate(&line, problem->field ? problem->field : "stoker", ":,");
+	sb_adds(&line, "::");
+	annotate(&line, problem->message, "");
+	if (problem->hint) {
+		annotate(&line, "\n", "");
+		annotate(&line, problem->hint, "");
+	}
+	out_text(line.text, line.len);
+}
+
+/* Prints it for a program, if one reads; returns false if not. */
+static bool print_for_program(const struct args *args, const struct problem *problem)
+{
+	if (out_is_json())
+		print_object(problem);
+	else if (args_is(args, OPT_FORMAT, "github"))
+		print_annotation(problem);
+	else
+		return false;
+	return true;
+}
+
+static void print_problem(const struct args *args, const struct problem *problem,
+			  struct quoted_file *file)
 {
 	AUTO(auto_free) char *line = NULL;
 
-	if (out_is_json()) {
-		json_auto_t *object = json_object();
-
-		js_put_str(object, "file", problem->file);
-		js_put(object, "line", json_integer(problem->line));
-		js_put(object, "column", json_integer(problem->column));
-		js_put_str(object, "field", problem->field);
-		js_put_str(object, "message", problem->message);
-		js_put_str(object, "hint", problem->hint);
-		if (problem->lint)
-			js_put(object, "lint", json_true());
-		out_json(object);
+	if (print_for_program(args, problem))
 		return;
-	}
 	line = problem_format(problem);
 	if (problem->lint)
 		out_note("%s", line);
@@ -79,13 +128,14 @@ static void print_problem(const struct problem *problem, struct quoted_file *fil
 		out_hint("%s", problem->hint);
 }
 
-static void print_problems(const struct problems *problems, bool with_lints)
+static void print_problems(const struct args *args, const struct problems *problems,
+			   bool with_lints)
 {
 	struct quoted_file file = { NULL, SB_INIT_MAX(QUOTE_MAX) };
 
 	for (size_t i = 0; i < problems->count; i++)
 		if (with_lints || !problems->list[i].lint)
-			print_problem(&problems->list[i], &file);
+			print_problem(args, &problems->list[i], &file);
 	sb_release(&file.text);
 	if (problems->dropped)
 		out_note("and %zu more", problems->dropped);
@@ -104,15 +154,38 @@ static int load(const struct args *args, const char *path, enum telling telling,
 		return -1;
 	if (result == 0 && telling == WARNINGS_OF_ALL)
 		spec_not_yet_warn(*ret, &problems);
-	print_problems(&problems, telling != NO_WARNINGS || result < 0);
+	print_problems(args, &problems, telling != NO_WARNINGS || result < 0);
 	if (result == 0)
 		aws_settings_spec(spec_str(*ret, SPEC_AWS_REGION));
 	return result < 0 ? (int)EXIT_SPEC : 0;
 }
 
+void spec_args_unreadable(const struct args *args, const char *path, const struct err *err)
+{
+	const struct problem problem = {
+		.file = (char *)path,
+		.message = err->message,
+		.hint = err->hint,
+	};
+
+	if (!print_for_program(args, &problem))
+		out_error(err);
+}
+
 int spec_from_args(const struct args *args, const char *path, struct spec **ret, struct err **err)
 {
 	return load(args, path, WARNINGS_OF_ALL, ret, err);
+}
+
+/* Ends a command whose spec has problems, which are printed. For programs an error follows them. */
+static int end_with_problems(const char *path, enum exit_code code, const char *what,
+			     struct err **err)
+{
+	if (!out_is_json())
+		return (int)code;
+	err_set(err, code, "%s", what);
+	err_at(err, path, 0, 0);
+	return err_hint(err, "each line before this one is a problem with its cure");
 }
 
 int spec_args_plan(const struct args *args, const struct journal *journal, struct spec **ret_spec,
@@ -128,11 +201,14 @@ int spec_args_plan_of(const struct args *args, const char *path, const struct jo
 	/* With --json only validate and plan print warnings on stdout. */
 	int code = load(args, path, out_is_json() ? NO_WARNINGS : WARNINGS, ret_spec, err);
 
-	if (code != 0)
-		return code;
+	if (code > 0)
+		return end_with_problems(args->operands[0], EXIT_SPEC, "the spec is invalid", err);
+	if (code < 0)
+		return -1;
 	if (spec_not_yet(*ret_spec, &not_yet) > 0) {
-		print_problems(&not_yet, true);
-		return EXIT_REFUSED;
+		print_problems(args, &not_yet, true);
+		return end_with_problems(args->operands[0], EXIT_REFUSED,
+					 "this version lacks features that the spec needs", err);
 	}
 	return plan_make(*ret_spec, journal, ret, err);
 }

@@ -6,6 +6,7 @@
 #include "cmd/args/words.h"
 #include "cmd/help/topics.h"
 #include "jobs/base/text/text.h"
+#include "jobs/report/printed/printed.h"
 #include "jobs/run/journal/journal.h"
 #include "jobs/spec/fields/field.h"
 #include "jobs/spec/template.h"
@@ -167,6 +168,9 @@ static void offer_source(const struct line *line, enum word_source source)
 		break;
 	case WORD_ENGINES:
 		offer_words(line, field_table[SPEC_ENGINE].words, "");
+		break;
+	case WORD_SCHEMAS:
+		offer_words(line, PRINTED_SPEC "|" PRINTED_NAMES, "");
 		break;
 	case WORD_SHELLS:
 		offer_words(line, "bash|zsh|fish", "");

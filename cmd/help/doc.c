@@ -1,4 +1,4 @@
-/* Pages of help for terminals and for man(1): see doc.h. */
+/* Pages of help for terminals, for man(1) and in Markdown: see doc.h. */
 #include "cmd/help/doc.h"
 
 #include <ctype.h>
@@ -207,7 +207,27 @@ static void roff_lines(struct sb *out, const char *text)
 	sb_adds(out, ".fi\n.RE\n");
 }
 
-/* ---- both ----------------------------------------------------------------------- */
+/* ---- Markdown ------------------------------------------------------------------- */
+
+#define MARKDOWN_WIDTH 118
+
+/* Writes paragraphs whose first line begins at `column`; signs of Markdown are escaped. */
+static void markdown_paragraphs(struct sb *out, const char *text, size_t column, size_t indent)
+{
+	AUTO(sb_release) struct sb safe = SB_INIT;
+	char *line;
+
+	for (; *text; text++)
+		sb_addf(&safe, "%s%c", strchr("<*_", *text) ? "\\" : "", *text);
+	text = safe.len ? safe.text : "";
+	while ((line = next_paragraph(&text))) {
+		wrap(out, line, column, indent, MARKDOWN_WIDTH);
+		sb_addc(out, '\n');
+		free(line);
+	}
+}
+
+/* ---- all ------------------------------------------------------------------------ */
 
 static char *upper_case(const char *text)
 {
@@ -235,7 +255,9 @@ void doc_heading(struct doc *doc, const char *text)
 	AUTO(auto_free) char *upper = upper_case(text);
 
 	doc->fresh = true;
-	if (doc->roff)
+	if (doc->markdown)
+		sb_addf(&doc->text, "\n## %c%s\n", upper[0], text + 1);
+	else if (doc->roff)
 		roff_line(&doc->text, ".SH \"", upper, "\"\n");
 	else
 		sb_addf(&doc->text, "%s%s:\n", doc->text.len ? "\n" : "", text);
@@ -244,7 +266,9 @@ void doc_heading(struct doc *doc, const char *text)
 void doc_subheading(struct doc *doc, const char *text)
 {
 	doc->fresh = true;
-	if (doc->roff)
+	if (doc->markdown)
+		sb_addf(&doc->text, "\n### `%s`\n", text);
+	else if (doc->roff)
 		roff_line(&doc->text, ".SS \"", text, "\"\n");
 	else
 		sb_addf(&doc->text, "%s%s\n", doc->text.len ? "\n" : "", text);
@@ -261,11 +285,25 @@ void doc_paragraph(struct doc *doc, const char *text)
 	}
 	if (doc->text.len)
 		sb_addc(&doc->text, '\n');
-	plain_paragraphs(&doc->text, text, 0, 0);
+	if (doc->markdown)
+		markdown_paragraphs(&doc->text, text, 0, 0);
+	else
+		plain_paragraphs(&doc->text, text, 0, 0);
+}
+
+void doc_gap(struct doc *doc)
+{
+	if (!doc->roff)
+		sb_addc(&doc->text, '\n');
 }
 
 void doc_item(struct doc *doc, const char *term, const char *text)
 {
+	if (doc->markdown) {
+		sb_addf(&doc->text, "- `%s`: ", term);
+		markdown_paragraphs(&doc->text, text, strlen(term) + 6, 2);
+		return;
+	}
 	if (!doc->roff) {
 		plain_item(doc, term, text);
 		return;

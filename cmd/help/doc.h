@@ -1,5 +1,5 @@
 /*
- * A page of help: written once, shown on a terminal or as a page for man(1).
+ * A page of help: written once, shown on a terminal, as a page for man(1) or in Markdown.
  *
  * Texts are ours and UTF-8. In a paragraph one newline is a blank, two begin the next paragraph.
  * Nothing here prints.
@@ -15,7 +15,8 @@
 #define DOC_WIDTH 80 /* columns of a terminal, where text is wrapped */
 
 struct doc {
-	bool roff;     /* for man(1), else for a terminal */
+	bool roff;     /* for man(1) */
+	bool markdown; /* if neither: for a terminal */
 	size_t column; /* column of the items' texts on a terminal */
 	bool fresh;    /* nothing beneath the heading yet */
 	struct sb text;
@@ -23,6 +24,7 @@ struct doc {
 
 #define DOC_TERMINAL ((struct doc){ .roff = false, .column = 26, .text = SB_INIT })
 #define DOC_ROFF     ((struct doc){ .roff = true, .column = 26, .text = SB_INIT })
+#define DOC_MARKDOWN ((struct doc){ .markdown = true, .text = SB_INIT })
 void doc_release(struct doc *doc); /* for AUTO() */
 
 /* Adds the title header of a page for man(1). `date` is YYYY-MM-DD. */
@@ -32,6 +34,8 @@ void doc_title(struct doc *doc, const char *name, const char *section, const cha
 void doc_heading(struct doc *doc, const char *text); /* "exit codes" */
 void doc_subheading(struct doc *doc, const char *text);
 void doc_paragraph(struct doc *doc, const char *text);
+/* Parts items from the paragraph before them. */
+void doc_gap(struct doc *doc);
 /* Adds a term and its text; items follow each other. */
 void doc_item(struct doc *doc, const char *term, const char *text);
 /* Adds to the previous item, on a line of its own. */

@@ -159,6 +159,7 @@ const struct topic topics[] = {
 	  write_environment, environment_json },
 	{ "failures", "the classes of failures, and what follows from them", topic_failures_write,
 	  topic_failures_json },
+	{ "json", "the JSON that commands print, key by key", topic_json_write, topic_json_json },
 	{ "topics", "this list", write_topics, NULL },
 	{ 0 },
 };

@@ -15,5 +15,8 @@ const struct topic *topic_find(const char *name);
 /* topic_failures.c: the classes of failures, the user's own rows, and the table. */
 void topic_failures_write(struct doc *doc);
 void topic_failures_json(void);
+/* topic_json.c: lines that commands print with --json, and events. */
+void topic_json_write(struct doc *doc);
+void topic_json_json(void);
 
 #endif

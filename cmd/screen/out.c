@@ -278,6 +278,39 @@ void out_error(const struct err *err)
 		out_hint("%s", err->hint);
 }
 
+void out_error_later(struct err **kept, struct err **why)
+{
+	if (*kept)
+		out_error(*kept);
+	err_freep(kept);
+	*kept = TAKE(*why);
+}
+
+void out_error_json(const struct err *err)
+{
+	json_auto_t *line = NULL;
+	json_t *object;
+
+	if (!out.json)
+		return;
+	line = json_object();
+	object = json_object();
+	js_put(object, "code", json_integer((int)err->code));
+	js_put_str(object, "name", exitcode_row_find((int)err->code)->name);
+	js_put_str(object, "message", err->message);
+	js_put_str(object, "hint", err->hint);
+	js_put_str(object, "file", err->file);
+	if (err->line > 0)
+		js_put(object, "line", json_integer(err->line));
+	if (err->line > 0 && err->column > 0)
+		js_put(object, "column", json_integer(err->column));
+	js_put_str(object, "field", err->field);
+	if (err->damage)
+		js_put(object, "damage", json_true());
+	js_put(line, "error", object);
+	out_json(line);
+}
+
 void out_quote(const char *lines, bool note)
 {
 	if (!out.json && !(note && out.quiet))

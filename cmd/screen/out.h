@@ -62,6 +62,11 @@ void out_warning(const char *fmt, ...) STK_PRINTF(1, 2);
 void out_hint(const char *fmt, ...) STK_PRINTF(1, 2);
 void out_error(const struct err *err);
 void out_error_line(const char *line); /* a formatted problem */
+/* For a command that goes on after a failure: prints the error kept so far, if any, and keeps this
+ * one, which the command returns at its end. */
+void out_error_later(struct err **kept, struct err **why);
+/* With --json prints the error that ends the command on stdout, as its last line: {"error":{…}}. */
+void out_error_json(const struct err *err);
 /* Prints lines that show where a message belongs, each with its newline and already escaped; with
  * `note` omitted in the same cases as a note. */
 void out_quote(const char *lines, bool note);

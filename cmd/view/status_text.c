@@ -184,7 +184,7 @@ static void print_outputs(const json_t *status)
 	if (json_object_get(outputs, "files")) {
 		int64_t files = js_int(outputs, "files", 0);
 
-		size = text_format_bytes((uint64_t)js_int(outputs, "bytes", 0));
+		size = text_format_bytes((uint64_t)js_int(outputs, "size_bytes", 0));
 		out_line("outputs:    %s (%lld file%s, %s)", or_dash(js_str(outputs, "url")),
 			 (long long)files, files == 1 ? "" : "s", size);
 	} else {

@@ -244,7 +244,7 @@ static int report_row(const struct gc *gc, const struct listing_graph *graph, en
 	js_put_str(row, "kind", graph->kind->name);
 	js_put(row, "path", js_text(graph->path, strlen(graph->path)));
 	js_put_str(row, "state", compile_kind_entry_state_name(graph->state));
-	js_put(row, "size", json_integer((json_int_t)graph->bytes));
+	js_put(row, "size_bytes", json_integer((json_int_t)graph->bytes));
 	js_put_str(row, "modified", clock_utc_format(graph->modified, modified));
 	js_put_str(row, "action", fate == GC_GOES ? action : "keep");
 	if (fate != GC_GOES)

@@ -53,9 +53,9 @@ struct gc_sum {
 };
 
 /* Calls `fn` for each graph that is deleted, and for each that is old and in no manifest, but kept:
- * {"graph","kind","path","state","size","modified","action":"remove|removed|keep", "why"}, "why"
- * only for kept ones. `ret` is filled also on failure, with the results up to then. EXIT_GATE if a
- * manifest cannot be read. Memory grows with the manifests, not with the cache. */
+ * {"graph","kind","path","state","size_bytes","modified","action":"remove|removed|keep", "why"},
+ * "why" only for kept ones. `ret` is filled also on failure, with the results up to then. EXIT_GATE
+ * if a manifest cannot be read. Memory grows with the manifests, not with the cache. */
 int cache_gc(struct store *store, const struct gc_options *options, listing_row_fn fn, void *arg,
 	     struct gc_sum *ret, struct err **err);
 

@@ -26,6 +26,8 @@ const char *const flow_jit_action_names[JIT_ACTION_COUNT] = { "warn", "stop", "r
 #define NAMES_BOOL        EVT_BOOL, NULL, 0
 #define NAMES_STR         EVT_STR, NULL, 0
 #define NAMES_JSON        EVT_JSON, NULL, 0
+#define NAMES_INSTANT     EVT_INSTANT, NULL, 0
+#define NAMES_DURATION    EVT_DURATION, NULL, 0
 #define NAMES_PHASE       EVT_ENUM, flow_phase_names, PHASE_COUNT
 #define NAMES_CLASS       EVT_ENUM, flow_class_names, CLASS_COUNT
 #define NAMES_ACTION      EVT_ENUM, flow_action_names, ACTION_COUNT
@@ -38,24 +40,27 @@ const char *const flow_jit_action_names[JIT_ACTION_COUNT] = { "warn", "stop", "r
 #define EXPAND(macro, ...) macro(__VA_ARGS__)
 
 const struct event_field_row event_fields[EVF_COUNT] = {
-#define ROW(id, t, n, c)                                                                           \
+#define ROW(id, u, m, t, n, c)                                                                     \
 	[EVF_##id] = { .name = #id,                                                                \
 		       .type = (t),                                                                \
 		       .offset = offsetof(struct event, id),                                       \
 		       .names = (n),                                                               \
-		       .name_count = (c) },
-#define FIELD(type, id) EXPAND(ROW, id, NAMES_##type)
+		       .name_count = (c),                                                          \
+		       .unit = (u),                                                                \
+		       .meaning = (m) },
+#define FIELD(type, id, unit, meaning) EXPAND(ROW, id, unit, meaning, NAMES_##type)
 #include "jobs/flow/events.def"
 #undef FIELD
 };
 
 #define F(field) | FIELD_SET_OF(EVF_##field)
 const struct event_row event_rows[EV_COUNT] = {
-#define EVENT(id, dotted, needed, optional, text)                                                  \
+#define EVENT(id, dotted, needed, optional, text, means)                                           \
 	[EV_##id] = { .name = (dotted),                                                            \
 		      .required = 0 needed,                                                        \
 		      .allowed = 0 needed optional,                                                \
-		      .sentence = (text) },
+		      .sentence = (text),                                                          \
+		      .meaning = (means) },
 #include "jobs/flow/events.def"
 #undef EVENT
 };

@@ -98,14 +98,14 @@ extern const char *const flow_limit_names[LIMIT_COUNT];
 extern const char *const flow_jit_action_names[JIT_ACTION_COUNT];
 
 enum event_kind {
-#define EVENT(kind, name, required, optional, sentence) EV_##kind,
+#define EVENT(kind, ...) EV_##kind,
 #include "jobs/flow/events.def"
 #undef EVENT
 	EV_COUNT
 };
 
 enum event_field_id {
-#define FIELD(type, name) EVF_##name,
+#define FIELD(type, name, unit, meaning) EVF_##name,
 #include "jobs/flow/events.def"
 #undef FIELD
 	EVF_COUNT
@@ -115,27 +115,38 @@ enum event_field_id {
 __extension__ typedef unsigned __int128 field_set;
 #define FIELD_SET_OF(id) ((field_set)1 << (id))
 
-enum event_type { EVT_INT, EVT_REAL, EVT_BOOL, EVT_STR, EVT_JSON, EVT_ENUM };
+enum event_type {
+	EVT_INT,
+	EVT_REAL,
+	EVT_BOOL,
+	EVT_STR,
+	EVT_JSON,
+	EVT_INSTANT,  /* UTC in milliseconds; in JSON RFC 3339 */
+	EVT_DURATION, /* milliseconds; in JSON seconds */
+	EVT_ENUM
+};
 
 struct event {
 	enum event_kind kind;
 	int64_t seq;   /* from 1, without gaps; set by the journal */
 	struct utc at; /* never runs backwards within a run */
 	field_set present;
-#define EVENT_C_INT         int64_t
-#define EVENT_C_REAL        double
-#define EVENT_C_BOOL        bool
-#define EVENT_C_STR         const char *
-#define EVENT_C_JSON        struct json_t *
-#define EVENT_C_PHASE       enum phase
-#define EVENT_C_CLASS       enum failure_class
-#define EVENT_C_ACTION      enum action
-#define EVENT_C_CACHE_STATE enum cache_state
-#define EVENT_C_OUTCOME     enum outcome
-#define EVENT_C_LIMIT       enum run_limit
-#define EVENT_C_CONTINUITY  enum continuity
-#define EVENT_C_JIT_ACTION  enum jit_action
-#define FIELD(type, name)   EVENT_C_##type name;
+#define EVENT_C_INT                      int64_t
+#define EVENT_C_REAL                     double
+#define EVENT_C_BOOL                     bool
+#define EVENT_C_STR                      const char *
+#define EVENT_C_JSON                     struct json_t *
+#define EVENT_C_INSTANT                  int64_t
+#define EVENT_C_DURATION                 int64_t
+#define EVENT_C_PHASE                    enum phase
+#define EVENT_C_CLASS                    enum failure_class
+#define EVENT_C_ACTION                   enum action
+#define EVENT_C_CACHE_STATE              enum cache_state
+#define EVENT_C_OUTCOME                  enum outcome
+#define EVENT_C_LIMIT                    enum run_limit
+#define EVENT_C_CONTINUITY               enum continuity
+#define EVENT_C_JIT_ACTION               enum jit_action
+#define FIELD(type, name, unit, meaning) EVENT_C_##type name;
 #include "jobs/flow/events.def"
 #undef FIELD
 };
@@ -154,12 +165,14 @@ struct event_field_row {
 	size_t offset;            /* in struct event */
 	const char *const *names; /* value names of an enum */
 	int name_count;
+	const char *unit;    /* of JSON: its form; "": none */
+	const char *meaning; /* for people who write programs */
 };
 
 struct event_row {
 	const char *name;            /* dotted */
 	field_set required, allowed; /* allowed includes required */
-	const char *sentence;
+	const char *sentence, *meaning;
 };
 
 extern const struct event_field_row event_fields[EVF_COUNT];

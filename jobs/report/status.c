@@ -115,6 +115,12 @@ void status_put_as(json_t *object, const struct event *ev, enum event_field_id i
 	case EVT_JSON:
 		js_put(object, key, json_incref(*(json_t *const *)at));
 		break;
+	case EVT_INSTANT:
+		js_put(object, key, status_utc((struct utc){ *(const int64_t *)at }));
+		break;
+	case EVT_DURATION:
+		js_put(object, key, json_real((double)*(const int64_t *)at / 1000));
+		break;
 	case EVT_ENUM:
 		js_put_str(object, key, row->names[*(const int *)at]);
 		break;
@@ -244,13 +250,9 @@ static void on_attempt_ended(struct status *status, const struct event *ev)
 	js_put_str(attempt, "state", "ended");
 	js_put(attempt, "ended", status_utc(ev->at));
 	status_put(attempt, ev, EVF_exit, EVF_node, EVF_class, EVF_evidence, EVF_hint,
-		   EVF_signature, EVF_stopped, EVF_mount, EVF_COUNT);
-	if (EVENT_HAS(ev, billable))
-		js_put(attempt, "billable", json_real((double)ev->billable / 1000));
+		   EVF_signature, EVF_stopped, EVF_mount, EVF_billable, EVF_hang, EVF_COUNT);
 	if (EVENT_HAS(ev, changed))
 		on_other_compiler(status, ev);
-	if (EVENT_HAS(ev, hang))
-		js_put(attempt, "hang", json_real((double)ev->hang / 1000));
 	if (EVENT_HAS(ev, outputs))
 		put_outputs(status, ev);
 	text = js_str(attempt, "started");

@@ -1,21 +1,6 @@
 /*
  * The state of a run, folded from its events, as shown by `status`, `list` and the summary after
- * `run`. One JSON object in the shape that programs rely on (fields may be added, never renamed;
- * absent means not known yet):
- *
- *   run, name, engine, state, phase, waiting_for, driver, cache, jit, progress,
- *   metrics, attempts, checkpoint, ledger (seconds by bin and their total),
- *   throughput (of the newest training attempt that has one, in the form that each attempt has: see
- *   jobs/base/step_rate.h), at_risk (limits that will be reached before the end), untold
- *   (rules of notify whose message could not be delivered), cost (below), exit_code, and beyond
- *   those: created, ended, reason, evidence, hint, graphs (named, hits and compiled by phase),
- *   cache.waits_for (run, host and since: another run that precompiles the same graphs
- *   now), mode (compile.mode; absent if nothing is compiled), unseen_since (no driver has watched
- *   the run or its job since; the ledger counts that time of the job as `unknown`), stopping and
- *   stalled (halt.h).
- *
- * An attempt's `log` is present if a driver fell behind with reading it: read_bytes of size_bytes
- * when it last reported so, and skipped_bytes that were never read.
+ * `run`. One JSON object; jobs/report/printed/lines.def and parts.def beside it have its keys.
  *
  * `cost`, in USD, is absent without a price. `accrued`: the machines, for as long as the run's jobs
  * held them by the ledger, and for the time they were kept between jobs; `bins` splits it by the

@@ -115,7 +115,7 @@ def test_a_damaged_entry_is_told_and_compiled_again(job, damage, state):
 def test_what_is_listed_is_what_lies_there(job):
     job.run("--id", "first")
     rows = job.ok("--json", "cache", "ls", job.url["cache"] + "/").lines
-    assert {row["path"]: row["size"] for row in rows} == {name: len(body) for name, body in entries(job).items()}
+    assert {row["path"]: row["size_bytes"] for row in rows} == {name: len(body) for name, body in entries(job).items()}
     assert all(row["state"] == "done" and len(row["locks"]) == 1 for row in rows)
     good = job.ok("--json", "cache", "verify", job.url["cache"]).lines[-1]
     assert (good["complete"], good["ok"], good["others"]) == (True, 3, 0)

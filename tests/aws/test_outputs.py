@@ -98,7 +98,7 @@ def test_of_each_attempt_and_node(make, kind):
     url = f"{job.url['stoker']}/runs/one/outputs/train-2"
     told = job.status("one")["outputs"]
     assert (told["url"], told["phase"], told["attempt"]) == (url, "train", 2)
-    assert told["files"] == len(LEFT) * len(nodes) and told["bytes"] > BIG * len(nodes)
+    assert told["files"] == len(LEFT) * len(nodes) and told["size_bytes"] > BIG * len(nodes)
     assert told["left"] == 4 * len(nodes)
     assert url in job.ok("status", "one").out and url in result.text
     ends = job.events("one", "attempt.ended")

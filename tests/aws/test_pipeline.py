@@ -170,7 +170,8 @@ def test_a_step_that_is_ended_goes_on_when_it_is_started_again(step):
     second = step.submit()  # does not wait for a lease to run out
     job.gate.touch()
     assert step.end_of(second) == step.well, step.lines(second)
-    lines = [json.loads(line) for line in step.lines(second)]  # each of them is JSON
+    cli.check(["--json", "run"], "\n".join([*step.lines(second), ""]))  # each of them is JSON
+    lines = [json.loads(line) for line in step.lines(second)]
     assert (lines[-1]["event"], lines[-1]["exit_code"]) == ("run.ended", 0)
     # The agent is the one that the image of the step holds, or has been brought by it.
     assert not any("reason" in row for row in lines if row["event"] == "attempt.claimed")

@@ -50,7 +50,7 @@ def test_all_but_locks_and_claims_goes_along(cache, tmp_path, command):
     expected = {key: content for key, content in files(cache).items() if key not in STAY}
     assert files(tmp_path / "copy") == expected
     assert {row["path"] for row in rows} == set(expected) and {row["action"] for row in rows} == {"moved"}
-    assert total == {"dry_run": False, "moved": 5, "bytes": 3010, "unchanged": 0, "unchanged_bytes": 0,
+    assert total == {"dry_run": False, "moved": 5, "moved_bytes": 3010, "unchanged": 0, "unchanged_bytes": 0,
                      "refused": 0, "failed": 0}
     rows, total = carry(command, cache, tmp_path / "copy")
     assert rows == [] and total["moved"] == 0 and total["unchanged"] == 5

@@ -78,7 +78,7 @@ def test_a_wrong_command_line(project, argv, message, hint):
     argv = [str(project.spec_path) if word == "SPEC" else word for word in argv]
     result = project.stoker(*argv)
     assert result.code == 2, str(result)
-    assert result.out == ""
+    assert [list(line) for line in result.lines] == [["error"]] * ("--json" in argv), str(result)
     assert "error:" in result.err and "hint:" in result.err, str(result)
     said, cure = result.err.split("hint:", 1)
     for word in message:

@@ -1,7 +1,7 @@
 """What a run costs: before it runs, by the price and by what an earlier one took; after it, by
 the ledger. And what the machines are said to be, by the catalogue and by one's own."""
 
-from datetime import UTC, datetime
+from datetime import datetime
 
 import pytest
 
@@ -33,8 +33,8 @@ def test_the_plan_tells_what_the_newest_run_like_it_cost(project):
 
 def held(claims, ends) -> dict:
     """Seconds by phase, from the journal alone."""
-    return {end["phase"]: (datetime.fromisoformat(end["at"]) - datetime.fromtimestamp(
-        claim["since"] / 1000, UTC)).total_seconds() for claim, end in zip(claims, ends, strict=True)}
+    return {end["phase"]: (datetime.fromisoformat(end["at"]) - datetime.fromisoformat(
+        claim["since"])).total_seconds() for claim, end in zip(claims, ends, strict=True)}
 
 
 def test_the_catalogue_prices_machines_and_counts_their_cores(project):

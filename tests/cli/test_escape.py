@@ -120,4 +120,4 @@ def test_a_line_of_which_the_end_is_not_shown_says_so(project):
     kept = cut.index(" ")
     assert cut == f"{'y' * kept} … ({50_000 - kept} more bytes)"
     (row,) = [row for row in project.ok("--json", "logs", "long").lines if row["line"].startswith("yyy")]
-    assert len(row["line"]) + row["cut"] == 50_000
+    assert len(row["line"]) + row["cut_bytes"] == 50_000

@@ -60,6 +60,7 @@ def test_a_deep_tree_needs_one_descriptor_a_level(project):
     done = subprocess.run([cli.BINARY, "--json", "plan", str(project.spec_path)], preexec_fn=few, text=True,
                           env=project.env(), capture_output=True, timeout=cli.SECONDS)
     assert done.returncode == 0, done.stderr
+    cli.check(["--json", "plan"], done.stdout)
 
 
 CORES = """

@@ -88,7 +88,7 @@ def test_a_command_that_is_never_shown_has_no_help():
 
 def test_every_topic_is_listed_and_there():
     listed = [line.split()[0] for line in cli.stoker("help", "topics").out.splitlines() if line.startswith("  ")]
-    assert listed == ["spec", "exit-codes", "environment", "failures", "topics"]
+    assert listed == ["spec", "exit-codes", "environment", "failures", "json", "topics"]
     for topic in listed:
         said = cli.stoker("help", topic)
         assert said.code == 0 and said.out and max(map(len, said.out.splitlines())) <= 80

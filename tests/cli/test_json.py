@@ -180,7 +180,7 @@ def test_a_failed_run_says_so_in_its_last_event(project):
 def test_cache_ls_names_every_graph(ended):
     lines = ended.ok("--json", "cache", "ls", ended.cache).lines
     assert len(lines) == 3
-    assert all(line["state"] == "done" and line["size"] > 0 for line in lines)
+    assert all(line["state"] == "done" and line["size_bytes"] > 0 for line in lines)
 
 
 def test_quiet_says_nothing_when_all_is_well(project):

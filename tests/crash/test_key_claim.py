@@ -55,7 +55,7 @@ def test_the_second_waits_and_trains_without_a_phase_1_of_its_own(runs, tmp_path
     leading = begun(first)
     following = waiting(second)
     said, = second.events("cache.waiting")
-    assert said["holder"] == first.id and said["host"] and said["since"] > 0, second.story()
+    assert said["holder"] == first.id and said["host"] and said["since"] > "2020", second.story()
     status = second.status()
     assert status["state"] == "waiting" and first.id in status["waiting_for"], status
     assert status["cache"]["waits_for"]["run"] == first.id, status

@@ -31,6 +31,7 @@ usr/lib/stoker/agent/lib/libcurl.so.4
 usr/lib/stoker/agent/lib/ca-certificates.crt
 usr/share/man/man1/stoker.1.gz
 usr/share/man/man5/stoker-spec.5.gz
+usr/share/man/man7/stoker-json.7.gz
 usr/share/man/man8/stoker-node.8.gz
 usr/share/bash-completion/completions/stoker
 usr/share/zsh/vendor-completions/_stoker
@@ -200,7 +201,7 @@ def test_starter_specs_and_examples_are_there(installed, tmp_path):
 
 
 def test_man_finds_the_pages(installed):
-    for section, name in (("1", "stoker"), ("5", "stoker-spec"), ("8", "stoker-node")):
+    for section, name in (("1", "stoker"), ("5", "stoker-spec"), ("7", "stoker-json"), ("8", "stoker-node")):
         page = run("man", "--warnings", "-M", installed.folder / "usr/share/man", section, name,
                    env={"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8", "MANPAGER": "cat"})
         assert page.lower().startswith(f"{name}({section})"), page[:100]

@@ -209,12 +209,13 @@ class Driver:
 
     def count(self) -> int:
         """Events it has made durable so far."""
-        return self.out_path.read_bytes().count(b"\n")
+        out = self.out_path.read_bytes()
+        return out.count(b"\n") - out.count(b'{"error":{')
 
     def rows(self) -> list:
         """Events it has shown: those are durable."""
         whole = self.out_path.read_bytes().rpartition(b"\n")[0].splitlines()
-        return [json.loads(line) for line in whole if line.startswith(b"{")]
+        return [json.loads(line) for line in whole if line.startswith(b"{") and not line.startswith(b'{"error":{')]
 
     def seen(self) -> list:
         """The same, by their names and phases."""
@@ -242,6 +243,7 @@ class Driver:
         """kill -9; False if it had ended by itself."""
         self.process.send_signal(signal.SIGKILL)
         code = self.process.wait()
+        self.check()
         if code == -signal.SIGKILL:
             self.fate = f"killed after {self.last_event()}"
         return code == -signal.SIGKILL
@@ -256,7 +258,12 @@ class Driver:
             raise AssertionError(f"the driver did not end in {seconds} s\n{story}") from None
         text = self.err()
         assert "Sanitizer" not in text and "runtime error:" not in text, self.run.story()
+        self.check()
         return code
+
+    def check(self) -> None:
+        """What it has printed is as the published schemas say."""
+        cli.check(self.argv, self.out_path.read_bytes())
 
 
 def other_clock(folder: Path) -> Path:
@@ -391,6 +398,11 @@ def parent(pid: int) -> int:
         return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
     except OSError:
         return 0
+
+
+def seconds(at: str) -> float:
+    """An instant of an event as Unix time."""
+    return datetime.fromisoformat(at).timestamp()
 
 
 def process_gone(pid: int) -> bool:

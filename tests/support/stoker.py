@@ -1,6 +1,7 @@
 """The stoker binary from the outside: started as a user would, with an
 environment that holds nothing by accident."""
 
+import io
 import json
 import os
 import re
@@ -8,6 +9,8 @@ import signal
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
+
+import published
 
 ROOT = Path(__file__).resolve().parents[2]
 BINARY = (ROOT / os.environ.get("STOKER", "build/asan/stoker")).resolve()
@@ -62,13 +65,47 @@ def environment(**more: str) -> dict:
     return env
 
 
+def check(argv: list, out: bytes | str) -> None:
+    """Holds what these arguments printed on stdout against the published schemas."""
+    published.check(str(BINARY), argv, out)
+
+
+class Lines(io.BufferedReader):
+    """The stdout of a process, whose lines are checked as they are read."""
+
+    def __init__(self, raw: io.RawIOBase, argv: list):
+        super().__init__(raw)
+        self.argv = argv
+
+    def readline(self, size: int = -1) -> bytes:
+        line = super().readline(size)
+        check(self.argv, line)
+        return line
+
+
+class Process(subprocess.Popen):
+    """stoker with arguments; its JSON is checked whichever way it is read."""
+
+    def __init__(self, argv: list, *, words: list, **options):
+        super().__init__(argv, **options)
+        self.words = words
+        if isinstance(self.stdout, io.BufferedReader):
+            self.stdout = Lines(self.stdout.detach(), words)
+
+    def communicate(self, *args, **options):
+        out, err = super().communicate(*args, **options)
+        check(self.words, out)
+        return out, err
+
+
 def start(*argv: object, env: dict | None = None, binary: Path = BINARY, prefix: tuple = (),
           **options) -> subprocess.Popen:
     options.setdefault("stdin", subprocess.DEVNULL)
     options.setdefault("stdout", subprocess.PIPE)
     options.setdefault("stderr", subprocess.PIPE)
-    return subprocess.Popen([*prefix, str(binary), *map(os.fspath, map(as_argument, argv))],
-                            env=env if env is not None else environment(), **options)
+    words = [os.fspath(as_argument(word)) for word in argv]
+    return Process([*prefix, str(binary), *words], words=words,
+                   env=env if env is not None else environment(), **options)
 
 
 def as_argument(value: object) -> object:

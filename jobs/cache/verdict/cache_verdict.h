@@ -66,7 +66,7 @@ struct cache_verdict {
 	char *hint;    /* how to fix it; may be NULL */
 	char *remark;  /* a report that turned out to be wrong; may be NULL */
 	/* {"job":{"ended_well","words"},
-	 *  "listing":{"url","done","failed","locked","missing","bytes"},
+	 *  "listing":{"url","done","failed","locked","missing","size_bytes"},
 	 *  "log":{"named","hits","misses","stored","failed","seconds",…},
 	 *  "front_end":{"program","nodes","blocks","nothing_to_do","graphs","good","bad",
 	 *               "failed_but_done","workers_died","worker_why","first_error",

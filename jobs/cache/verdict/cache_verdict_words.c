@@ -279,7 +279,7 @@ json_t *cache_verdict_evidence(const struct verify_request *request,
 	js_put(listing, "failed", json_integer(verdict->failed));
 	js_put(listing, "locked", json_integer(verdict->locked));
 	js_put(listing, "missing", json_integer(verdict->missing));
-	js_put(listing, "bytes", json_integer((json_int_t)totals->bytes));
+	js_put(listing, "size_bytes", json_integer((json_int_t)totals->bytes));
 	json_object_del(log, "graphs");
 	js_put(ret, "job", job);
 	js_put(ret, "listing", listing);

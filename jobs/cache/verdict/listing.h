@@ -35,7 +35,7 @@ int listing_each(struct store *store, const struct compile_kind *kind, listing_f
 int listing_find(struct store *store, const struct compile_kind *kind, const char *graph,
 		 struct listing_graph *ret, struct sb *ret_hold, struct err **err);
 
-/* `cache ls`: one object per graph, {"graph","kind","path","size","modified",
+/* `cache ls`: one object per graph, {"graph","kind","path","size_bytes","modified",
  * "state","locks":[{"graph_key","name"}]}; "locks" are compile manifests. `fn` takes over the
  * reference. */
 typedef int (*listing_row_fn)(void *arg, json_t *row, struct err **err);

@@ -67,7 +67,7 @@ static int list_graph(void *arg, const struct listing_graph *graph, struct err *
 			  locks_of(list->index, graph->path));
 
 	js_put_str(row, "kind", graph->kind->name);
-	js_put(row, "size", json_integer((json_int_t)graph->bytes));
+	js_put(row, "size_bytes", json_integer((json_int_t)graph->bytes));
 	js_put_str(row, "modified", clock_utc_format(graph->modified, modified));
 	return list->fn(list->arg, row, err);
 }

@@ -88,6 +88,21 @@ static char *healthy_words(const json_t *report)
 	return sb_take(&words);
 }
 
+/* As events have it: times are in fields of their own, and a duration is seconds. */
+static json_t *health_told(const json_t *report)
+{
+	json_t *told = json_deep_copy(report), *round;
+	size_t i;
+
+	json_object_del(told, "began");
+	json_object_del(told, "ended");
+	json_array_foreach (js_path(told, "across.rounds"), i, round) {
+		js_put(round, "limit", json_real((double)js_int(round, "limit_ms", 0) / 1000));
+		json_object_del(round, "limit_ms");
+	}
+	return told;
+}
+
 /* Node 0 gathers the results. Before a precompile each node checks itself alone, and a healthy node
  * reports nothing. */
 int health_record(struct attempt_watch *watch, struct err **err)
@@ -95,6 +110,7 @@ int health_record(struct attempt_watch *watch, struct err **err)
 	struct driver *driver = watch->driver;
 	AUTO(node_report_release) struct node_report report = { 0 };
 	AUTO(auto_free) char *words = NULL;
+	json_auto_t *told = NULL;
 	const char *verdict;
 	struct event ev;
 	bool healthy;
@@ -114,7 +130,8 @@ int health_record(struct attempt_watch *watch, struct err **err)
 	EVENT_SET(&ev, phase, watch->phase);
 	EVENT_SET(&ev, healthy, healthy);
 	EVENT_SET_STR(&ev, reason, healthy ? words : js_str(report.health, "words"));
-	EVENT_SET(&ev, health, report.health);
+	told = health_told(report.health);
+	EVENT_SET(&ev, health, told);
 	EVENT_SET(&ev, since, js_int(report.health, "began", 0));
 	EVENT_SET(&ev, finished, js_int(report.health, "ended", 0));
 	return driver_record(driver, &ev, err);

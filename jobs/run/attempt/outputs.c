@@ -71,7 +71,7 @@ int outputs_gather(struct attempt_watch *watch, json_t **ret, struct err **err)
 		js_put_str(outputs, "url", url);
 		if (all.counted) {
 			js_put(outputs, "files", json_integer(all.files));
-			js_put(outputs, "bytes", json_integer(all.bytes));
+			js_put(outputs, "size_bytes", json_integer(all.bytes));
 		}
 		if (all.left > 0)
 			js_put(outputs, "left", json_integer(all.left));

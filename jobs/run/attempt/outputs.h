@@ -1,9 +1,9 @@
 /*
  * Outputs that an attempt left in STOKER_OUTPUT_DIR, put together from its agents' reports.
  *
- * {"url": folder or prefix, with node-<k> for each node beneath it; "files","bytes" that are there
- * (absent if nothing had to be copied), "left": number of files that are not, "why": in words,
- * which and why}. Absent if no node left any.
+ * {"url": folder or prefix, with node-<k> for each node beneath it; "files","size_bytes" that are
+ * there (absent if nothing had to be copied), "left": number of files that are not, "why": in
+ * words, which and why}. Absent if no node left any.
  */
 #ifndef STK_RUN_ATTEMPT_OUTPUTS_H
 #define STK_RUN_ATTEMPT_OUTPUTS_H

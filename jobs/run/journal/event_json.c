@@ -1,6 +1,7 @@
 /* Events as JSON: see event_json.h. Driven by the field table of the flow. */
 #include "jobs/run/journal/event_json.h"
 
+#include <math.h>
 #include <string.h>
 
 static json_t *field_encode(const struct event_field_row *row, const struct event *ev)
@@ -23,6 +24,14 @@ static json_t *field_encode(const struct event_field_row *row, const struct even
 	}
 	case EVT_JSON:
 		return json_incref(*(json_t *const *)(const void *)at);
+	case EVT_INSTANT: {
+		char text[UTC_TEXT];
+
+		return json_string(
+			clock_utc_format((struct utc){ *(const int64_t *)(const void *)at }, text));
+	}
+	case EVT_DURATION:
+		return json_real((double)*(const int64_t *)(const void *)at / 1000);
 	case EVT_ENUM:
 		return json_string(row->names[*(const int *)(const void *)at]);
 	}
@@ -43,6 +52,25 @@ json_t *event_encode(const char *run, const struct event *ev)
 		if (ev->present & FIELD_SET_OF(i))
 			js_put(object, event_fields[i].name, field_encode(&event_fields[i], ev));
 	return object;
+}
+
+/* Journals of earlier versions hold instants and durations as whole milliseconds. */
+static bool instant_decode(const json_t *value, int64_t *ret)
+{
+	const char *text = json_string_value(value);
+	struct utc at = { json_integer_value(value) };
+	bool good = text ? clock_utc_parse(text, &at) : json_is_integer(value);
+
+	*ret = at.ms;
+	return good;
+}
+
+/* A whole number is one of milliseconds: of this version it has a decimal point. */
+static bool duration_decode(const json_t *value, int64_t *ret)
+{
+	*ret = json_is_real(value) ? (int64_t)llround(json_real_value(value) * 1000)
+				   : json_integer_value(value);
+	return json_is_number(value);
 }
 
 /* False if the value's type is not that of the field. */
@@ -67,6 +95,10 @@ static bool field_decode(const struct event_field_row *row, json_t *value, struc
 	case EVT_JSON:
 		*(json_t **)(void *)at = value;
 		return true;
+	case EVT_INSTANT:
+		return instant_decode(value, (int64_t *)(void *)at);
+	case EVT_DURATION:
+		return duration_decode(value, (int64_t *)(void *)at);
 	case EVT_ENUM:
 		index = json_is_string(value) ? flow_name_find(row->names, row->name_count,
 							       json_string_value(value))

@@ -50,7 +50,7 @@ static void without_remove_it_only_tells(void **state)
 	assert_int_equal(sum.graphs[GC_NAMED], 1);
 	assert_int_equal(sum.graphs[GC_YOUNG], 1);
 	assert_int_equal(sum.locks, 1);
-	assert_int_equal(sum.bytes, js_int(json_array_get(rows, 0), "size", 0));
+	assert_int_equal(sum.bytes, js_int(json_array_get(rows, 0), "size_bytes", 0));
 	assert_true(has_entry(*state, KEY_F) && has_entry(*state, KEY_G) &&
 		    has_entry(*state, KEY_H));
 }

@@ -71,7 +71,7 @@ static void a_graph_goes_with_all_its_objects_and_its_folder(void **state)
 	assert_int_equal(sum.graphs[GC_GOES], 3);
 	assert_string_equal(js_str(row_of(told, MOD_A), "action"), "remove");
 	assert_string_equal(js_str(row_of(rows, MOD_A), "action"), "removed");
-	assert_int_equal(js_int(row_of(rows, MOD_A), "size", 0), 300 + 17 + 5000);
+	assert_int_equal(js_int(row_of(rows, MOD_A), "size_bytes", 0), 300 + 17 + 5000);
 	assert_string_equal(js_str(row_of(rows, MOD_B), "state"), "todo");
 	assert_string_equal(js_str(row_of(rows, MOD_C), "state"), "failed");
 	assert_false(has_folder(*state, MOD_A) || has_folder(*state, MOD_B) ||

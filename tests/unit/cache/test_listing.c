@@ -58,7 +58,7 @@ static void ls_shows_entries_with_the_locks_that_name_them(void **state)
 	assert_string_equal(js_str(row, "kind"), "jax");
 	assert_string_equal(js_str(row, "state"), "done");
 	assert_string_equal(js_str(row, "path"), KEY_F "-cache");
-	assert_int_equal(js_int(row, "size", 0), 2462);
+	assert_int_equal(js_int(row, "size_bytes", 0), 2462);
 	assert_non_null(js_str(row, "modified"));
 	row = row_of(rows, KEY_H);
 	assert_int_equal(json_array_size(json_object_get(row, "locks")), 0);

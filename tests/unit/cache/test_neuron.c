@@ -238,7 +238,7 @@ static void a_listing_shows_one_row_a_graph_whatever_it_consists_of(void **state
 		assert_string_equal(js_str(row, "state"), want);
 		if (strcmp(graph, PLACE "/" MOD_A) == 0) {
 			assert_string_equal(js_str(row, "path"), PLACE "/" MOD_A "/model.neff");
-			assert_int_equal(js_int(row, "size", 0), 5000 + 300 + 17);
+			assert_int_equal(js_int(row, "size_bytes", 0), 5000 + 300 + 17);
 		}
 	}
 }

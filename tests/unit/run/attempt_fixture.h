@@ -7,6 +7,7 @@
 
 #include "jobs/run/attempt/watch_internal.h"
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -192,9 +193,16 @@ static inline const char *newest(const char *event, const char *member)
 	return text ? text : "";
 }
 
+/* A number as it is; an instant and a duration in milliseconds. */
 static inline int64_t newest_int(const char *event, const char *member)
 {
-	return json_integer_value(newest_value(event, member));
+	const json_t *value = newest_value(event, member);
+	struct utc at;
+
+	if (clock_utc_parse(json_is_string(value) ? json_string_value(value) : "", &at))
+		return at.ms;
+	return json_is_real(value) ? llround(json_real_value(value) * 1000)
+				   : json_integer_value(value);
 }
 
 static inline size_t count_of(const char *event)
@@ -207,7 +215,20 @@ static inline size_t count_of(const char *event)
 	return count;
 }
 
-/* Asserts that the newest event of this name has these members beside those that each event has. */
+/* Instants and durations of an event become whole milliseconds. */
+static inline void in_ms(const char *event, json_t *row)
+{
+	for (int id = 0; id < EVF_COUNT; id++) {
+		const struct event_field_row *field = &event_fields[id];
+
+		if ((field->type == EVT_INSTANT || field->type == EVT_DURATION) &&
+		    json_object_get(row, field->name))
+			js_put(row, field->name, json_integer(newest_int(event, field->name)));
+	}
+}
+
+/* Asserts that the newest event of this name has these members beside those that each event has;
+ * instants and durations in milliseconds. */
 static inline void assert_event(const char *event, const json_t *members)
 {
 	static const char *const of_each[] = { "event", "seq", "at", "run", "v", "sum" };
@@ -220,6 +241,7 @@ static inline void assert_event(const char *event, const json_t *members)
 	assert_non_null(got);
 	for (size_t i = 0; i < STK_LENGTH(of_each); i++)
 		json_object_del(got, of_each[i]);
+	in_ms(event, got);
 	shown = js_line(got);
 	if (!json_equal(members, got))
 		fail_msg("%s", shown);

@@ -462,8 +462,13 @@ static inline const char *newest(const char *event, const char *member)
 	return text ? text : "";
 }
 
+/* A number as it is; an instant in milliseconds. */
 static inline int64_t newest_int(const char *event, const char *member)
 {
+	struct utc at;
+
+	if (clock_utc_parse(newest(event, member), &at))
+		return at.ms;
 	return js_int(newest_row(event), member, INT64_MIN);
 }
 

@@ -494,10 +494,11 @@ static void outputs_and_machines_are_told(void **state)
 	the_end.held.ms = 3;
 	report(0, "'outputs':{'url':'/o','files':2,'bytes':30,'left':1,'names':[{'name':'x','why':"
 		  "'is a link'}]}");
-	want = mem_format("'class':'none','node':0,'exit':0,'held':3,'by_driver':false,'outputs':{"
-			  "'url':'%s/ws/runs/r1/outputs/train-1','files':2,'bytes':30,'left':1,"
-			  "'why':'node 0: ~x~ is a link'}",
-			  dir);
+	want = mem_format(
+		"'class':'none','node':0,'exit':0,'held':3,'by_driver':false,'outputs':{"
+		"'url':'%s/ws/runs/r1/outputs/train-1','files':2,'size_bytes':30,'left':1,"
+		"'why':'node 0: ~x~ is a link'}",
+		dir);
 	ends_as(want);
 	assert_string_equal(newest("outputs.left", "reason"), "node 0: 'x' is a link");
 	end();

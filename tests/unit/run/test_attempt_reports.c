@@ -381,7 +381,7 @@ static void what_is_missing_of_the_outputs_is_told_by_node(void **state)
 	report(1, "'outputs':{'url':'/w/o/node-1','files':1,'bytes':4,'why':'the disk is full'}");
 	assert_int_equal(outputs_gather(watch, &outputs, &err), 0);
 	assert_int_equal(js_int(outputs, "files", 0), 4);
-	assert_int_equal(js_int(outputs, "bytes", 0), 34);
+	assert_int_equal(js_int(outputs, "size_bytes", 0), 34);
 	assert_int_equal(js_int(outputs, "left", 0), 6);
 	assert_string_equal(js_str(outputs, "why"),
 			    "node 0: 'x' is a link; node 0: 'y' is not there; node 0: cannot be "

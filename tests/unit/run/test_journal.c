@@ -62,6 +62,8 @@ static struct event full_event(enum event_kind kind, json_t *json)
 		ev.present |= FIELD_SET_OF(id);
 		switch (event_fields[id].type) {
 		case EVT_INT:
+		case EVT_INSTANT:
+		case EVT_DURATION:
 			*(int64_t *)(void *)at = 1000 + id;
 			break;
 		case EVT_REAL:
