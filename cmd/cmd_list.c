@@ -58,6 +58,35 @@ static bool is_state(const char *state, const char *word, size_t len)
 	return true;
 }
 
+/* True if every word is a state. */
+static bool are_states(const char *text)
+{
+	for (const char *word = text; word;) {
+		size_t len = strcspn(word, ","), i = 0;
+
+		while (i < STK_LENGTH(state_words) && !is_state(state_words[i], word, len))
+			i++;
+		if (i == STK_LENGTH(state_words))
+			return false;
+		word = word[len] ? word + len + 1 : NULL;
+	}
+	return true;
+}
+
+/* True if --state is meant as --status: `list --state failed` where no such place is. */
+static bool state_is_filter(const struct args *args)
+{
+	const char *state = args->value[OPT_STATE];
+
+	return state && are_states(state) && access(state, F_OK) < 0;
+}
+
+/* Returns the place of the runs; NULL: the usual one. */
+static const char *place(const struct args *args)
+{
+	return state_is_filter(args) ? NULL : args->value[OPT_STATE];
+}
+
 static int parse_states(const char *text, struct list_query *query, struct err **err)
 {
 	AUTO(sb_release) struct sb all = SB_INIT;
@@ -109,7 +138,10 @@ static int parse_query(const struct args *args, struct list_query *query, struct
 		.live = args->given[OPT_LIVE],
 		.trust = out_is_verbose() ? RUN_VIEW_PROVES : RUN_VIEW_TRUSTS,
 	};
-	if (parse_states(args->value[OPT_STATUS], query, err) < 0 ||
+	const char *states =
+		state_is_filter(args) ? args->value[OPT_STATE] : args->value[OPT_STATUS];
+
+	if (parse_states(states, query, err) < 0 ||
 	    parse_sort(args->value[OPT_SORT], query, err) < 0 ||
 	    args_moment(args, OPT_SINCE, clock_utc_now(), &query->since, err) < 0 ||
 	    args_number(args, OPT_LIMIT, 0, &query->limit, err) < 0)
@@ -133,21 +165,12 @@ static int check_options(const struct args *args, struct err **err)
 		OPT_STATUS, OPT_NAME,  OPT_SINCE, OPT_ENGINE, OPT_SORT,
 		OPT_LIMIT,  OPT_WATCH, OPT_DIFF,  OPT_LIVE,   OPT_SIZE
 	};
-	const char *state = args->value[OPT_STATE];
-
 	for (size_t i = 0; args->given[OPT_PRUNE] && i < STK_LENGTH(apart); i++)
 		if (args->given[apart[i]]) {
 			err_set(err, EXIT_USAGE, "--prune and --%s do not go together",
 				args_opt_rows[apart[i]].name);
 			return err_hint(err, "--prune forgets all runs that ended longer ago; "
 					     "'stoker rm RUN…' forgets chosen ones");
-		}
-	for (size_t i = 0; state && i < STK_LENGTH(state_words); i++)
-		if (is_state(state_words[i], state, strlen(state)) && access(state, F_OK) < 0) {
-			err_set(err, EXIT_USAGE,
-				"--state is the place where runs are kept, and there is no '%s'",
-				state);
-			return err_hint(err, "choose runs by their state with --status %s", state);
 		}
 	return 0;
 }
@@ -387,7 +410,7 @@ static void look_again(void *arg)
 	watch->list = (struct run_list){ 0 };
 	json_decref(TAKE(watch->diff));
 	err_freep(&watch->err);
-	if (journal_open(watch->args->value[OPT_STATE], JOURNAL_READ, &journal, &watch->err) == 0)
+	if (journal_open(place(watch->args), JOURNAL_READ, &journal, &watch->err) == 0)
 		(void)!look(journal, watch->query, &watch->list, &watch->diff, &watch->err);
 	watch->remote = journal && journal_is_remote(journal);
 	loop_after(watch->loop, watch->remote ? WATCH_REMOTE_MS : WATCH_MS, look_again, watch);
@@ -473,7 +496,7 @@ int cmd_list(const struct args *args, struct err **err)
 		return -1;
 	if (args->given[OPT_WATCH])
 		return watch_runs(args, &query, err);
-	if (journal_open(args->value[OPT_STATE], JOURNAL_READ, &journal, err) < 0)
+	if (journal_open(place(args), JOURNAL_READ, &journal, err) < 0)
 		return -1;
 	return print_once(journal, &query, err);
 }
