@@ -43,6 +43,19 @@ static json_t *parts_of(const json_t *plan, const json_t *other)
 	return all;
 }
 
+/* True for a section that is empty on one side and absent on the other, or has members there, which
+ * are rows of their own. */
+static bool is_bare(const json_t *row)
+{
+	const json_t *sides[] = { json_object_get(row, "old"), json_object_get(row, "new") };
+
+	for (size_t i = 0; i < STK_LENGTH(sides); i++)
+		if (!json_is_null(sides[i]) &&
+		    !(json_is_object(sides[i]) && json_object_size(sides[i]) == 0))
+			return false;
+	return true;
+}
+
 json_t *plan_difference(const json_t *old_plan, const json_t *new_plan)
 {
 	json_auto_t *old_parts = parts_of(old_plan, new_plan);
@@ -50,6 +63,9 @@ json_t *plan_difference(const json_t *old_plan, const json_t *new_plan)
 	json_t *rows = graph_key_ingredients_diff(old_parts, new_parts), *row;
 	size_t i;
 
+	for (i = json_array_size(rows); i-- > 0;)
+		if (is_bare(json_array_get(rows, i)))
+			json_array_remove(rows, i);
 	json_array_foreach (rows, i, row) {
 		const char *field = js_str(row, "field");
 

@@ -36,6 +36,7 @@ static void scene_begin(struct scene *scene, const struct place *place)
 		.say = keep,
 		.arg = scene->said,
 		.log_fd = -1,
+		.times_fd = -1,
 	};
 }
 

@@ -167,8 +167,10 @@ static void a_run_of_another_plan_is_refused(void **state)
 	plan_freep(&the_plan);
 	plan_of("env: {A: b}\n");
 	json_array_clear(recorded);
-	begin_fails(EXIT_SPEC, "run r1 belongs to another plan",
-		    "choose another --id; the spec or its source has changed since");
+	begin_fails(
+		EXIT_SPEC,
+		"run r1 belongs to another plan; what has changed since: env.A: null -> \"b\"",
+		"choose another --id, or undo the change; 'stoker diff r1 SPEC' shows all of it");
 }
 
 /* A new run is not waited for: whoever began it is there, and sees the error. */

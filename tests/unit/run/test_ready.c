@@ -173,8 +173,11 @@ static void another_plan_is_refused(void **state)
 
 	(void)state;
 	create("r1", "{'engine':'local','workspace':'/w'}");
-	is_refused("r1", &plan, EXIT_SPEC, "run r1 belongs to another plan",
-		   "choose another --id; the spec or its source has changed since");
+	is_refused(
+		"r1", &plan, EXIT_SPEC,
+		"run r1 belongs to another plan; what has changed since: workspace: \"/w\" -> "
+		"null",
+		"choose another --id, or undo the change; 'stoker diff r1 SPEC' shows all of it");
 }
 
 static void a_run_that_does_not_begin_with_a_plan_is_damaged(void **state)
