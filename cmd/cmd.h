@@ -3,8 +3,8 @@
  * family. Only this folder prints.
  *
  * Beneath the commands are rooms, which include nothing from here: args (the command line), screen
- * (stdout, stderr, the terminal), view (texts and tables), follow (a run as it goes on), list (many runs),
- * help, and completion.
+ * (stdout, stderr, the terminal), view (texts and tables), follow (a run as it goes on), list (many
+ * runs), help, and completion.
  */
 #ifndef STK_CMD_CMD_H
 #define STK_CMD_CMD_H

@@ -107,18 +107,18 @@ static void print_sum(const struct sync_sum *sum, bool dry_run)
 
 /* Copies, and shows what is copied. Returns an exit code, or -1; with `whole`, an object that is
  * refused is a failure. */
-static int copy_objects(struct store *from, struct store *to, struct sync_options *options,
+static int copy_objects(struct store *from, struct store *to, struct sync_options options,
 			bool whole, struct err **err)
 {
-	struct ticker ticker = { .draws = out_draws(), .dry_run = options->dry_run };
+	struct ticker ticker = { .draws = out_draws(), .dry_run = options.dry_run };
 	struct sync_sum sum;
 	int result;
 
-	options->on_object = print_object;
-	options->progress = ticker_show;
-	options->arg = &ticker;
+	options.on_object = print_object;
+	options.progress = ticker_show;
+	options.arg = &ticker;
 	out_bulk(true);
-	result = sync_run(from, to, options, &sum, err);
+	result = sync_run(from, to, &options, &sum, err);
 	ticker_clear(&ticker);
 	/* Objects copied before the failure stay there. */
 	if (result == 0 || sum.objects[SYNC_MOVED] > 0)
@@ -145,7 +145,7 @@ static int transfer_cache(const struct args *args, struct store *from, struct st
 		err_set(err, EXIT_USAGE, "--only cannot be '%s'", options.only);
 		return err_hint(err, "write the beginning of a path in the cache, such as stoker/");
 	}
-	return copy_objects(from, to, &options, false, err);
+	return copy_objects(from, to, options, false, err);
 }
 
 static int must_be_directory(const struct store *store, const char *named, const char *other,
@@ -236,7 +236,7 @@ static int copy_url(const char *url, const char *dest, struct err **err)
 	if (store_open(folder, &from, err) < 0 || store_open(dest, &to, err) < 0 ||
 	    must_be_directory(to, dest, "cp", err) < 0)
 		return -1;
-	return copy_objects(from, to, &options, true, err);
+	return copy_objects(from, to, options, true, err);
 }
 
 /* Copies the newest complete checkpoint, or the outputs of the newest attempt that left any. */

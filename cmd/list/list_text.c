@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-#include "jobs/base/text/when.h"
 #include "jobs/base/text/text.h"
+#include "jobs/base/text/when.h"
 
 enum list_column {
 	LIST_RUN,

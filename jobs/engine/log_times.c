@@ -14,9 +14,9 @@
 
 void log_times_release(struct log_times *times)
 {
-	free(times->path);
-	free(times->list);
-	*times = (struct log_times){ 0 };
+	free(TAKE(times->path));
+	free(TAKE(times->list));
+	times->count = 0;
 }
 
 /* Adds the entry in a line; one that a full disk or a kill has spoilt is passed over. */
