@@ -160,7 +160,7 @@ const struct cmd cmd_table[] = {
 	  .examples = { { "stoker logs @last --follow", "follows the output of the job" },
 			{ "stoker logs --tail 20 --all-nodes",
 			  "prints the last lines of each node of the newest run" },
-			{ "stoker logs gpu-7 --phase precompile --attempt 1 --grep 'error|warn'",
+			{ "stoker logs gpu-7 --phase precompile --attempt 1 --grep ERROR",
 			  "searches the output of one attempt" } } },
 	{ "cp", "RUN:WHAT DEST", 2, 2, OPT_BIT(PHASE) | OPT_BIT(ATTEMPT),
 	  "copy the newest checkpoint, the outputs or the logs of a run into a directory",

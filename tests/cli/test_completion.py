@@ -74,7 +74,7 @@ def test_of_each_command_exactly_its_options_are_offered(place):
     (("run", "--set", "resources.no"), {"resources.nodes="}),
     (("run", "--set", "compile.kind="), {"compile.kind=neuron", "compile.kind=jax", "compile.kind=none"}),
     (("run", "--set", "source.allow_dirty="), {"source.allow_dirty=true", "source.allow_dirty=false"}),
-    (("run", "--set", "en"), {"engine=", "env."}),
+    (("run", "--set", "en"), {"engine=", "env.", "env_file="}),
     (("init", "--template", "q"), {"quickstart"}),
     (("schema", "--of", "s"), {"spec", "status"}),
     (("validate", "--format="), {"--format=text", "--format=json", "--format=github"}),

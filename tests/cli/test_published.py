@@ -151,6 +151,7 @@ def test_runs_that_cannot_be_pruned_or_resumed_are_an_error_at_the_end(project):
         project.run("--id", run, "--set", f"hyperparameters.lr=0.{at + 1}")
     with contextlib.closing(sqlite3.connect(project.state / "stoker/journal.db")) as db, db:
         db.execute("UPDATE event SET body='{' WHERE run IN ('one', 'two') AND seq=3")
+        db.execute("DELETE FROM summary WHERE run IN ('one', 'two')")  # else a run that has ended is not read again
     for argv in (("list", "--prune", "1d"), ("resume", "--all")):
         done = project.stoker("--json", *argv)
         error = last_error(done)

@@ -23,6 +23,7 @@ static const struct cost {
 	[MISHAP_AGENT_KILLED] = { "C13", "an agent was killed", 2, 1, true },
 	/* The compiler's lock may outlast what it stood for, which costs one more. */
 	[MISHAP_POWER] = { "C13", "a machine lost power", 3, 2, true },
+	[MISHAP_KILLED_TWICE] = { "C13", "two kills", 3, 3, true },
 };
 
 /* No mishap of these loses what was saved, or has a machine or a process be taken for lost that
@@ -73,9 +74,9 @@ static bool is_half_started(const struct story *story, int64_t at)
 	const struct story_event *end = story_last(story, EV_ATTEMPT_ENDED, at + 1);
 	int64_t submitted;
 
-	if (playing->mishap != MISHAP_DRIVER_KILLED || !end ||
-	    story->events[at].event.kind != EV_RETRY_SCHEDULED || EVENT_HAS(&end->event, exit) ||
-	    end->event.node == 0)
+	if ((playing->mishap != MISHAP_DRIVER_KILLED && playing->mishap != MISHAP_KILLED_TWICE) ||
+	    !end || story->events[at].event.kind != EV_RETRY_SCHEDULED ||
+	    EVENT_HAS(&end->event, exit) || end->event.node == 0)
 		return false;
 	submitted = story_find(story, EV_ATTEMPT_SUBMITTED, end->event.phase, end->event.attempt,
 			       at + 1);

@@ -28,6 +28,7 @@ enum mishap {
 	MISHAP_HELPER_KILLED,
 	MISHAP_AGENT_KILLED,
 	MISHAP_POWER,
+	MISHAP_KILLED_TWICE, /* two processes, or two after one another */
 };
 
 struct setting {

@@ -17,11 +17,13 @@
 #include "tests/world/play.h"
 
 #define CASES_MAX 200000
+/* Calls that change something, at most, between the two kills of a double one. */
+#define DOUBLE_WITHIN 400
 
 pid_t __real_waitpid(pid_t pid, int *status, int options);
 void __real__exit(int status) __attribute__((noreturn));
 
-const char *const points_mode_names[POINTS_MODES] = { "errors", "kills", "cuts" };
+const char *const points_mode_names[POINTS_MODES] = { "errors", "kills", "cuts", "doubles" };
 
 static struct points points;
 static uint64_t places, cases;
@@ -29,14 +31,18 @@ static struct report *reports_of; /* shared with the children */
 static int running;
 static uint64_t own; /* this process is the child of case own - 1; 0: the parent */
 static char own_words[160];
+static uint64_t second_in;     /* calls until the second kill; 0: none is to come */
+static uint64_t *second_kills; /* number of them in all cases; shared with the children */
 
 void points_begin(const struct points *given)
 {
 	points = *given;
-	places = cases = own = 0;
+	places = cases = own = second_in = 0;
 	running = 0;
-	reports_of = mmap(NULL, CASES_MAX * sizeof *reports_of, PROT_READ | PROT_WRITE,
-			  MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	reports_of =
+		mmap(NULL, CASES_MAX * sizeof *reports_of + sizeof *second_kills,
+		     PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	second_kills = (uint64_t *)(void *)(reports_of + CASES_MAX);
 	if (reports_of == MAP_FAILED) {
 		perror("mmap");
 		exit(2);
@@ -147,9 +153,22 @@ static void cut(struct machine *machine)
 		machine_halt(machine, true);
 }
 
+/* The second kill of a double one. */
+static void kill_again(struct process *process, const struct call *call, const char *path)
+{
+	if (second_in == 0 || --second_in > 0)
+		return;
+	note(process, call, "killed after another kill", path);
+	playing->mishap = MISHAP_KILLED_TWICE;
+	__atomic_add_fetch(second_kills, 1, __ATOMIC_RELAXED);
+	process_signal(process, SIGKILL);
+}
+
 static void at_place(struct process *process, struct call *call, const char *path)
 {
 	seen_call(process, call->id, path);
+	if (own && is_ours(process) && call_rows[call->id].kind == CALL_CHANGES)
+		kill_again(process, call, path);
 	if (own || !is_ours(process) || call_rows[call->id].kind == CALL_OWN)
 		return;
 	if (points.mode != POINTS_ERRORS && call_rows[call->id].kind == CALL_LOOKS)
@@ -159,10 +178,13 @@ static void at_place(struct process *process, struct call *call, const char *pat
 	if (points.mode == POINTS_ERRORS) {
 		fail_each_way(process, call, path);
 	} else if (next_case()) {
-		note(process, call, points.mode == POINTS_KILLS ? "killed" : "power lost", path);
-		if (points.mode == POINTS_KILLS) {
+		note(process, call, points.mode == POINTS_CUTS ? "power lost" : "killed", path);
+		if (points.mode != POINTS_CUTS) {
 			playing->mishap = killed(process);
-			process_signal(process, SIGKILL);
+			/* Spread over the cases, and the same for each case always. */
+			if (points.mode == POINTS_DOUBLES)
+				second_in = 1 + own * 2654435761U % DOUBLE_WITHIN;
+			process_signal(process, SIGKILL); /* does not return */
 		} else {
 			playing->mishap = MISHAP_POWER;
 			playing->hosts_to_boot = true;
@@ -209,4 +231,6 @@ void points_finish(struct reports *reports)
 		reports_add(reports, &reports_of[i]);
 	}
 	printf("places %llu, cases %llu\n", (unsigned long long)places, (unsigned long long)cases);
+	if (points.mode == POINTS_DOUBLES)
+		printf("second kills %llu\n", (unsigned long long)*second_kills);
 }

@@ -1,8 +1,9 @@
 /*
  * Every place of a scenario: at each call that touches the outside the world is forked, and in the
  * child the call fails with one of its legal errors, or its process is killed, or its machine loses
- * power, just before it or just after. The parent goes on as if nothing were; so each case costs
- * the rest of the scenario, not the whole of it.
+ * power, just before it or just after; or its process is killed, and another one, or the next of
+ * its kind, a moment later. The parent goes on as if nothing were; so each case costs the rest of
+ * the scenario, not the whole of it.
  */
 #ifndef STK_TESTS_WORLD_POINTS_H
 #define STK_TESTS_WORLD_POINTS_H
@@ -12,7 +13,7 @@
 
 #include "tests/world/report.h"
 
-enum points_mode { POINTS_ERRORS, POINTS_KILLS, POINTS_CUTS, POINTS_MODES };
+enum points_mode { POINTS_ERRORS, POINTS_KILLS, POINTS_CUTS, POINTS_DOUBLES, POINTS_MODES };
 extern const char *const points_mode_names[POINTS_MODES];
 
 struct points {
