@@ -7,6 +7,7 @@ import shutil
 import signal
 import time
 
+import crash
 import pytest
 
 POLITE = """
