@@ -188,41 +188,28 @@ static int check_watch(const struct args *args, struct err **err)
 
 /* ---- filters and order ---- */
 
-static bool is_wanted(const struct list_query *query, const struct listed *row)
+static int compare_text(const char *a, const char *b)
 {
-	const char *name = js_str(row->status, "name");
+	return strcmp(a ? a : "", b ? b : "");
+}
+
+static bool is_wanted(const struct listed *row, const void *arg)
+{
+	const struct list_query *query = arg;
+	const char *name = row->head.name;
 	bool state = query->any_state;
 
 	for (size_t i = 0; i < STK_LENGTH(state_words); i++)
 		state |= query->states[i] && row->word && strcmp(row->word, state_words[i]) == 0;
 	return state && (!query->name || (name && fnmatch(query->name, name, 0) == 0)) &&
-	       (!query->engine || js_is(row->status, "engine", query->engine)) &&
+	       (!query->engine || compare_text(row->head.engine, query->engine) == 0) &&
 	       (query->since.ms == 0 || row->created.ms >= query->since.ms);
-}
-
-static void filter(const struct list_query *query, struct run_list *list)
-{
-	size_t kept = 0;
-
-	for (size_t i = 0; i < list->count; i++)
-		if (is_wanted(query, &list->rows[i])) {
-			list->rows[kept++] = list->rows[i];
-		} else {
-			json_decref(list->rows[i].status);
-			list->rows[i].status = NULL;
-		}
-	list->count = kept;
 }
 
 struct list_order {
 	const struct list_query *query;
 	struct utc now;
 };
-
-static int compare_text(const char *a, const char *b)
-{
-	return strcmp(a ? a : "", b ? b : "");
-}
 
 /* The natural order of each key: names from A, figures from the largest. */
 static int compare(const void *x, const void *y, void *arg)
@@ -234,7 +221,7 @@ static int compare(const void *x, const void *y, void *arg)
 
 	switch (order->query->key) {
 	case BY_NAME:
-		result = compare_text(js_str(a->status, "name"), js_str(b->status, "name"));
+		result = compare_text(a->head.name, b->head.name);
 		break;
 	case BY_STATE:
 		result = compare_text(a->word, b->word);
@@ -285,7 +272,7 @@ static int look(struct journal *journal, const struct list_query *query, struct 
 	*ret_diff = NULL;
 	if (run_list_read(journal, query->trust, list, err) < 0)
 		return -1;
-	filter(query, list);
+	run_list_filter(list, is_wanted, query);
 	if (query->key == BY_SIZE)
 		run_list_measure(journal, list->rows, list->count);
 	sort(query, list, clock_utc_now());

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "cmd/follow/run_head.h"
 #include "cmd/view/mode_comparison_view.h"
 #include "jobs/base/text/text.h"
 #include "jobs/run/journal/summary.h"
@@ -112,21 +113,6 @@ static int fold(struct journal *journal, const char *run, enum run_view_trust tr
 	return 0;
 }
 
-/* What `list` shows of an ended run. */
-static void add_head(const json_t *line, struct sb *ret)
-{
-	static const char *const members[] = { "run",     "name",  "engine",    "state", "phase",
-					       "created", "ended", "exit_code", "cost" };
-	AUTO(auto_free) char *text = NULL;
-	json_auto_t *head = json_object();
-
-	for (size_t i = 0; i < STK_LENGTH(members); i++)
-		js_put(head, members[i], json_incref(json_object_get(line, members[i])));
-	json_object_set_new(head, "driver", json_null());
-	text = js_line(head);
-	sb_adds(ret, text);
-}
-
 static void make_summary(const struct run_view_fold *fold, struct run_summary *ret)
 {
 	AUTO(auto_free) char *line = NULL, *rest = NULL;
@@ -143,7 +129,7 @@ static void make_summary(const struct run_view_fold *fold, struct run_summary *r
 	json_object_del(status, "attempts");
 	line = js_line(status);
 	sb_adds(&ret->line, line);
-	add_head(status, &ret->head);
+	run_head_make(status, &ret->head);
 }
 
 void cmd_run_summarise(struct journal *journal, const char *run)

@@ -106,10 +106,10 @@ static void add_fixed(struct table *table, const struct listed *row,
 	int64_t duration = run_list_duration(row, options->now);
 
 	table_set(table, LIST_RUN, mem_copy(row->run));
-	table_set(table, LIST_NAME, copy_of(js_str(row->status, "name")));
+	table_set(table, LIST_NAME, copy_of(row->head.name));
 	table_set(table, LIST_STATE, state_text(row, options));
-	table_set(table, LIST_PHASE, copy_of(js_str(row->status, "phase")));
-	table_set(table, LIST_ENGINE, copy_of(js_str(row->status, "engine")));
+	table_set(table, LIST_PHASE, copy_of(row->head.phase));
+	table_set(table, LIST_ENGINE, copy_of(row->head.engine));
 	table_set(table, LIST_AGE, age_text(row, options));
 	table_set(table, LIST_DURATION, duration < 0 ? NULL : text_format_duration(duration));
 	table_set(table, LIST_COST, row->cost < 0 ? NULL : mem_format("%.2f", row->cost));
@@ -120,7 +120,7 @@ static enum status_icon mark_of(const struct listed *row)
 {
 	if (run_list_is_alone(row))
 		return MARK_WARN;
-	return text_style_icon_of_state(js_str(row->status, "state"), NULL);
+	return text_style_icon_of_state(row->head.state, NULL);
 }
 
 /* The last word of a setting's path on a terminal, unless two settings have it. */

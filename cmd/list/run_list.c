@@ -6,6 +6,12 @@
 
 #define NO_DRIVER "no driver"
 
+static void row_release(struct listed *row)
+{
+	json_decref(TAKE(row->status));
+	free(TAKE(row->text));
+}
+
 void run_list_release(struct run_list *list)
 {
 	run_list_cut(list, 0);
@@ -23,27 +29,57 @@ struct run_list_reading {
 
 bool run_list_is_alone(const struct listed *row)
 {
-	return !row->is_damaged && !json_object_get(row->status, "exit_code") &&
+	return !row->is_damaged && !row->has_ended &&
 	       json_is_null(json_object_get(row->status, "driver"));
 }
 
-static struct utc time_of(const json_t *status, const char *key)
+static struct utc time_of(const char *text)
 {
 	struct utc at = { 0 };
-	const char *text = js_str(status, key);
 
 	return text && clock_utc_parse(text, &at) ? at : (struct utc){ 0 };
 }
 
-/* Sets what the row is sorted and filtered by; takes the status over. */
+static void set_head(struct listed *row, const struct run_head *head)
+{
+	row->head = *head;
+	row->created = time_of(head->created);
+	row->ended = time_of(head->ended);
+	row->word = run_list_is_alone(row) ? NO_DRIVER : head->state;
+}
+
+/* Takes the status over. */
 static void set_status(struct listed *row, json_t *status)
 {
-	json_decref(row->status);
+	const struct run_head head = {
+		.name = js_str(status, "name"),
+		.engine = js_str(status, "engine"),
+		.state = js_str(status, "state"),
+		.phase = js_str(status, "phase"),
+		.created = js_str(status, "created"),
+		.ended = js_str(status, "ended"),
+	};
+
+	row_release(row);
 	row->status = status;
-	row->created = time_of(status, "created");
-	row->ended = time_of(status, "ended");
+	row->has_ended = json_object_get(status, "exit_code") != NULL;
 	row->cost = js_real(json_object_get(status, "cost"), "accrued", -1);
-	row->word = run_list_is_alone(row) ? NO_DRIVER : js_str(status, "state");
+	set_head(row, &head);
+}
+
+/* Takes what the summary of an ended run tells; nothing of one in another form. */
+static void set_summary(struct listed *row, const char *text)
+{
+	struct run_head head = { 0 };
+
+	row->text = mem_copy(text);
+	if (!run_head_read(row->text, &head)) {
+		row_release(row);
+		return;
+	}
+	row->has_ended = true;
+	row->cost = head.cost ? strtod(head.cost, NULL) : -1;
+	set_head(row, &head);
 }
 
 /* Events are read when all runs are known: not from within the search for them. */
@@ -51,8 +87,6 @@ static int add_run(void *arg, const char *run, const char *head, struct err **er
 {
 	struct run_list_reading *reading = arg;
 	struct run_list *list = reading->list;
-	AUTO(err_freep) struct err *unreadable = NULL;
-	json_t *status = NULL;
 	struct listed *row;
 
 	(void)err;
@@ -60,11 +94,8 @@ static int add_run(void *arg, const char *run, const char *head, struct err **er
 	row = &list->rows[list->count++];
 	*row = (struct listed){ .cost = -1, .size = -1 };
 	snprintf(row->run, sizeof row->run, "%s", run);
-	if (reading->trust == RUN_VIEW_TRUSTS && head &&
-	    js_parse(head, strlen(head), "the summary", &status, &unreadable) == 0) {
-		row->is_brief = true;
-		set_status(row, status);
-	}
+	if (reading->trust == RUN_VIEW_TRUSTS && head)
+		set_summary(row, head);
 	return 0;
 }
 
@@ -131,7 +162,7 @@ int run_list_read(struct journal *journal, enum run_view_trust trust, struct run
 	}
 	turn_round(ret);
 	for (size_t i = 0; i < ret->count; i++) {
-		int stays = ret->rows[i].status ? 1 : read_run(&reading, &ret->rows[i], err);
+		int stays = ret->rows[i].text ? 1 : read_run(&reading, &ret->rows[i], err);
 
 		if (stays < 0)
 			return -1;
@@ -140,6 +171,19 @@ int run_list_read(struct journal *journal, enum run_view_trust trust, struct run
 	}
 	ret->count = ret->total = kept;
 	return 0;
+}
+
+void run_list_filter(struct run_list *list,
+		     bool (*is_wanted)(const struct listed *row, const void *arg), const void *arg)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < list->count; i++)
+		if (is_wanted(&list->rows[i], arg))
+			list->rows[kept++] = list->rows[i];
+		else
+			row_release(&list->rows[i]);
+	list->count = kept;
 }
 
 /* The order of the list, and what it is asked to be. */
@@ -171,18 +215,17 @@ void run_list_sort(struct run_list *list, int (*compare)(const void *a, const vo
 void run_list_cut(struct run_list *list, size_t count)
 {
 	while (list->count > count)
-		json_decref(list->rows[--list->count].status);
+		row_release(&list->rows[--list->count]);
 }
 
 int run_list_whole(struct journal *journal, struct listed *row, struct err **err)
 {
 	json_auto_t *status = NULL;
 
-	if (!row->is_brief)
+	if (row->status)
 		return 0;
 	if (cmd_run_view_as(journal, row->run, RUN_VIEW_TRUSTS, false, &status, err) < 0)
 		return -1;
-	row->is_brief = false;
 	set_status(row, TAKE(status));
 	return 0;
 }

@@ -5,15 +5,20 @@
 #ifndef STK_CMD_LIST_RUN_LIST_H
 #define STK_CMD_LIST_RUN_LIST_H
 
+#include "cmd/follow/run_head.h"
 #include "cmd/follow/run_view.h"
 
 struct listed {
 	char run[JOURNAL_RUN_MAX];
-	json_t *status;  /* owned; of a run that cannot be read: run, state, error and hint */
-	bool is_brief;   /* only what a list shows is there: run_list_whole() reads the rest */
-	bool is_damaged; /* it cannot be read */
+	/* Owned; of a run that cannot be read: run, state, error and hint. NULL for one whose
+	 * summary was read, until run_list_whole(). */
+	json_t *status;
+	char *text;           /* owned: of the summary, if `status` is NULL */
+	struct run_head head; /* points into one of them */
 	const char
-		*word; /* its state in a list: "no driver" for one that is left alone; borrowed */
+		*word;   /* its state in a list: "no driver" for one that is left alone; borrowed */
+	bool is_damaged; /* it cannot be read */
+	bool has_ended;
 	struct utc created, ended; /* ms 0: not known */
 	double cost;               /* USD; -1: not known */
 	int64_t size;              /* bytes; -1: not known */
@@ -34,12 +39,15 @@ void run_list_release(struct run_list *list); /* for AUTO() */
  * row. */
 int run_list_read(struct journal *journal, enum run_view_trust trust, struct run_list *ret,
 		  struct err **err);
-/* Reads what a brief row lacks. */
+/* Reads the status of a row that has none. */
 int run_list_whole(struct journal *journal, struct listed *row, struct err **err);
 
 /* Milliseconds from the begin to the end, or to `now`; -1: not known. */
 int64_t run_list_duration(const struct listed *row, struct utc now);
 
+/* Drops the rows that are not wanted. */
+void run_list_filter(struct run_list *list,
+		     bool (*is_wanted)(const struct listed *row, const void *arg), const void *arg);
 /* Sorts the rows; those that are equal stay in their order. */
 void run_list_sort(struct run_list *list, int (*compare)(const void *a, const void *b, void *arg),
 		   void *arg);

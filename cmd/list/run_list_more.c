@@ -124,7 +124,7 @@ static void add_question(struct journal *journal, struct listed *row,
 	struct run_list_question *q;
 	const json_t *attempt;
 
-	if (row->is_damaged || json_object_get(row->status, "exit_code") ||
+	if (row->is_damaged || row->has_ended ||
 	    cmd_run_view_as(journal, row->run, RUN_VIEW_TRUSTS, true, &status, &unreadable) < 0)
 		return;
 	attempt = open_attempt(status);
@@ -253,7 +253,7 @@ static int check_names(const struct listed *rows, size_t count, struct err **err
 	const char *first = NULL;
 
 	for (size_t i = 0; i < count; i++) {
-		const char *name = js_str(rows[i].status, "name");
+		const char *name = rows[i].head.name;
 
 		if (!name || json_object_get(seen, name))
 			continue;

@@ -2,6 +2,7 @@
 from summaries is what the events say."""
 
 import contextlib
+import hashlib
 import json
 import re
 import shutil
@@ -199,12 +200,14 @@ def summaries(state) -> list:
 def test_a_summary_is_made_once_and_says_what_the_events_say(site, copy):
     assert summaries(copy) == ["run-new"], "the driver made it at the end of the run"
     before = site.ok("--json", "list", "--limit", "3", "--state", copy).lines
+    table = site.ok("list", "--limit", "3", "--state", copy).out
     whole = [site.ok("--json", "--state", copy, "status", run).lines for run in IDS[:3]]
     change(copy, "UPDATE event SET body=replace(body, '\"run\":\"run-alone\"', '\"run\":\"run-gone\"') "
                  "WHERE run='run-alone'")  # it is not resumed: it cannot be read
     assert site.stoker("--state", copy, "resume", "--all").code == 4
     assert summaries(copy) == sorted(set(IDS) - {"run-alone"})
     assert site.stoker("--json", "list", "--limit", "3", "--state", copy).lines == before
+    assert site.stoker("list", "--limit", "3", "--state", copy).out == table
     assert [site.ok("--json", "--state", copy, "status", run).lines for run in IDS[:3]] == whole
     change(copy, "DROP TABLE summary")
     assert site.stoker("--json", "list", "--limit", "3", "--state", copy).lines == before
@@ -227,6 +230,19 @@ def test_a_summary_that_does_not_fit_is_none(site, copy, sql):
         listed = states(site.ok("--json", "--state", copy, *argv))
         assert listed[:2] == [("run-new", "succeeded"), ("run-fail", "failed")]
     assert site.ok("--json", "--state", copy, "status", "run-new").lines[0]["state"] == "succeeded"
+
+
+def test_a_summary_in_another_form_is_whole_and_yet_not_used(site, copy):
+    """As a later version may write it."""
+    table = site.ok("list", "--state", copy).out
+    with contextlib.closing(sqlite3.connect(copy / "journal.db")) as db, db:
+        run, seq, link, begun, line, rest = db.execute(
+            "SELECT run, seq, link, begun, line_sum, rest_sum FROM summary").fetchone()
+        for head in ("2\na\nb\nc\nd\ne\nf\ng", "1\na\nb", "1\na\nb\nc\nd\ne\nf\ng\nh", "1", "x"):
+            form = "\n".join((run, str(seq), link, begun, line, rest, head))
+            db.execute("UPDATE summary SET head=?, sum=?", (head, hashlib.sha256(form.encode()).hexdigest()))
+            db.commit()
+            assert site.ok("list", "--state", copy).out == table, head
 
 
 def test_a_summary_of_an_earlier_end_is_none(site, copy):

@@ -184,17 +184,18 @@ int journal_sqlite_delete(struct sqlite_store *store, const char *sql, const cha
 struct journal_sqlite_search {
 	struct sqlite_store *store;
 	struct begun *begun;
-	sqlite3_stmt *next, *first, *last;
+	sqlite3_stmt *next, *first, *from;
 	sqlite3_stmt *summary; /* at the next summary in the order of ids; NULL: none is left */
 	struct begun lost;     /* runs that only their folders show */
 	bool any;              /* any folder of a run counts */
+	char following[JOURNAL_RUN_MAX]; /* the run after the one just added; "": not known */
 };
 
 static void search_release(struct journal_sqlite_search *search)
 {
 	sqlite3_finalize(search->next);
 	sqlite3_finalize(search->first);
-	sqlite3_finalize(search->last);
+	sqlite3_finalize(search->from);
 	sqlite3_finalize(search->summary);
 	begun_release(&search->lost);
 }
@@ -227,15 +228,15 @@ static int search_open(struct journal_sqlite_search *search, struct err **err)
 {
 	static const char next[] = "SELECT run FROM event WHERE run>?1 ORDER BY run LIMIT 1";
 	static const char first[] = "SELECT body FROM event WHERE run=?1 ORDER BY seq LIMIT 1";
-	static const char last[] =
-		"SELECT seq, body FROM event WHERE run=?1 ORDER BY seq DESC LIMIT 1";
+	static const char from[] = "SELECT run, seq, body FROM event WHERE (run, seq)>=(?1, ?2)"
+				   " ORDER BY run, seq LIMIT 2";
 
 	search->next = journal_sqlite_prepare(search->store, next, "", "read", err);
 	search->first =
 		search->next ? journal_sqlite_prepare(search->store, first, "", "read", err) : NULL;
-	search->last =
-		search->first ? journal_sqlite_prepare(search->store, last, "", "read", err) : NULL;
-	if (search->last && journal_sqlite_has_summaries(search->store))
+	search->from =
+		search->first ? journal_sqlite_prepare(search->store, from, "", "read", err) : NULL;
+	if (search->from && journal_sqlite_has_summaries(search->store))
 		search->summary = journal_sqlite_prepare(
 			search->store, SQLITE_SUMMARY_HEAD " ORDER BY run", "", "read", err);
 	if (search->summary)
@@ -252,37 +253,69 @@ static int look_up(struct journal_sqlite_search *search, sqlite3_stmt *stmt, con
 	return journal_sqlite_step(search->store, stmt, "read", err);
 }
 
+/* Notes the run of the row behind the last event of this one. False if the row is of this run. */
+static bool note_following(struct journal_sqlite_search *search, const char *run, struct err **err)
+{
+	int found = journal_sqlite_step(search->store, search->from, "read", err);
+	const char *id = found > 0 ? (const char *)sqlite3_column_text(search->from, 0) : NULL;
+
+	if (id && strcmp(id, run) > 0)
+		snprintf(search->following, sizeof search->following, "%s", id);
+	return found == 0 || search->following[0];
+}
+
 /* Adds the run by its summary, if that ends with its newest event. */
 static bool add_summarised(struct journal_sqlite_search *search, const char *run)
 {
 	AUTO(err_freep) struct err *unreadable = NULL;
 	AUTO(summary_release) struct run_summary summary = SUMMARY_INIT;
-	bool ends;
 
-	if (!find_summary(search, run) || look_up(search, search->last, run, &unreadable) <= 0)
+	if (!find_summary(search, run))
 		return false;
 	journal_sqlite_summary_head(search->summary, &summary);
-	ends = summary_ends_with(&summary, sqlite3_column_int64(search->last, 0),
-				 (const char *)sqlite3_column_text(search->last, 1),
-				 (size_t)sqlite3_column_bytes(search->last, 1));
-	if (!ends || summary.head.len == 0 || !summary_is_whole(&summary, run))
+	if (summary.head.len == 0 || !summary_is_whole(&summary, run))
+		return false;
+	sqlite3_reset(search->from);
+	sqlite3_bind_int64(search->from, 2, summary.seq);
+	if (look_up(search, search->from, run, &unreadable) <= 0 ||
+	    strcmp(run, (const char *)sqlite3_column_text(search->from, 0)) != 0 ||
+	    !summary_ends_with(&summary, sqlite3_column_int64(search->from, 1),
+			       (const char *)sqlite3_column_text(search->from, 2),
+			       (size_t)sqlite3_column_bytes(search->from, 2)) ||
+	    !note_following(search, run, &unreadable))
 		return false;
 	begun_add_at(search->begun, run, summary.begun, summary.head.text);
 	return true;
+}
+
+/* Goes on to the next run in the order of ids. Returns 1, 0, -1. */
+static int next_run(struct journal_sqlite_search *search, char run[JOURNAL_RUN_MAX],
+		    struct err **err)
+{
+	const char *id = search->following;
+	int found = 1;
+
+	if (!*id) {
+		found = look_up(search, search->next, run, err);
+		id = found > 0 ? (const char *)sqlite3_column_text(search->next, 0) : NULL;
+	}
+	/* A damaged index may give the same run twice. */
+	if (!id || strcmp(id, run) <= 0)
+		return found < 0 ? -1 : 0;
+	snprintf(run, JOURNAL_RUN_MAX, "%s", id);
+	search->following[0] = '\0';
+	return 1;
 }
 
 /* Adds the next run in the order of ids. Returns 1, 0, -1. */
 static int add_run_after(struct journal_sqlite_search *search, char run[JOURNAL_RUN_MAX],
 			 struct err **err)
 {
-	int found = look_up(search, search->next, run, err);
-	const char *id = found > 0 ? (const char *)sqlite3_column_text(search->next, 0) : NULL;
+	int found = next_run(search, run, err);
 	char at[UTC_TEXT];
 
-	/* A damaged index may give the same run twice. */
-	if (!id || strcmp(id, run) <= 0)
-		return found < 0 ? -1 : 0;
-	snprintf(run, JOURNAL_RUN_MAX, "%s", id);
+	if (found <= 0)
+		return found;
 	if (!text_run_id_valid(run) || add_summarised(search, run))
 		return 1;
 	found = look_up(search, search->first, run, err);
