@@ -371,7 +371,8 @@ static void print_cache(const json_t *status)
 		 reason ? reason : "");
 }
 
-/* Prints "steps 41.2 s (80.1 %), setup 6.1 s (11.9 %)": the largest bins first. */
+/* Prints "steps 41.2 s (80.1 %), setup 6.1 s (11.9 %)": the largest bins first, none that would
+ * show as 0.0 s (0.0 %). */
 static void print_ledger(const json_t *status)
 {
 	json_auto_t *rest = json_copy(json_object_get(status, "ledger"));
@@ -389,7 +390,7 @@ static void print_ledger(const json_t *status)
 				largest = name;
 				most = json_number_value(value);
 			}
-		if (most <= 0)
+		if (most < 0.05 && most / total < 0.0005)
 			break;
 		sb_addf(&text, "%s%s %.1f s (%.1f %%)", text.len ? ", " : "", largest, most,
 			most / total * 100);
