@@ -241,16 +241,36 @@ static int bring_humbly(const struct agent_config *config, struct store *store, 
 	return err_set(err, EXIT_UNREACHABLE, "'%s' changes again and again", key);
 }
 
-int report_bring(const struct agent_config *config, struct store *store, struct err **err)
+/* Reads the report from the agent's file. */
+static int read_own(const struct agent_config *config, struct sb *text, struct node_report *ret,
+		    struct err **err)
 {
 	AUTO(auto_free) char *path = fs_join(config->dir, REPORT_FILE);
+
+	return fs_read(path, REPORT_MAX, text, err) < 0 ||
+			       node_report_parse(text->text, text->len, ret, err) < 0
+		       ? -1
+		       : 0;
+}
+
+bool report_is_last(const struct agent_config *config)
+{
+	AUTO(sb_release) struct sb text = SB_INIT_MAX(REPORT_MAX);
+	AUTO(node_report_release) struct node_report report = { 0 };
+	AUTO(err_freep) struct err *ignored = NULL;
+
+	return read_own(config, &text, &report, &ignored) == 0 && report.has_claimed &&
+	       node_report_is_final(&report);
+}
+
+int report_bring(const struct agent_config *config, struct store *store, struct err **err)
+{
 	AUTO(auto_free) char *key = agent_config_node_key(config, REPORT_FILE);
 	AUTO(sb_release) struct sb text = SB_INIT_MAX(REPORT_MAX);
 	AUTO(node_report_release) struct node_report report = { 0 };
 	int done;
 
-	if (fs_read(path, REPORT_MAX, &text, err) < 0 ||
-	    node_report_parse(text.text, text.len, &report, err) < 0)
+	if (read_own(config, &text, &report, err) < 0)
 		return err_wrap(err, "cannot upload the report to the workspace");
 	if (report.has_claimed)
 		done = store_put(store, key, text.text, text.len, err);

@@ -52,6 +52,8 @@ void report_say(const struct report *report, const char *text);
 int report_put(const struct agent_config *config, struct store *store, const char *text,
 	       struct err **err);
 
+/* True if the file is the last report of a job with the claim. */
+bool report_is_last(const struct agent_config *config);
 /* Uploads the file, as it is now. Returns 0, -1 with an error, or 1 if another job of the same
  * attempt, which the service has started as well, has the claim and reports. */
 int report_bring(const struct agent_config *config, struct store *store, struct err **err);

@@ -230,6 +230,7 @@ static void describe_over(const struct local *local, const char *prefix,
 		set_reason(ret, "processes that outlived their agent are being killed");
 		return;
 	}
+	local_ended(local, prefix);
 	ret->state = ENGINE_ENDED;
 	node = deciding_node(local, prefix, view);
 	if (node_report_is_final(&view->nodes[node].report))

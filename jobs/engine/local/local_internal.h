@@ -13,9 +13,9 @@
 #define PIDNS_TEXT 64
 #define HOST_TEXT  256
 
-/* Attempt with files on this machine; NULL: none. */
 struct object_workspace {
-	char *prefix, *root;
+	char *prefix, *root; /* attempt with files on this machine; NULL: none */
+	char *ended; /* prefix of the attempt that was last seen to have ended; NULL: none */
 };
 
 struct local {
@@ -41,6 +41,9 @@ int local_get(const struct local *local, const char *key, size_t max, struct sb 
 	      struct err **err);
 /* Forgets the cached state of an attempt: the next read goes to the store. */
 void local_forget(const struct local *local, const char *prefix);
+/* The attempt is seen to have ended: what its agents wrote last is in the store now, so the first
+ * time the cached state is forgotten. */
+void local_ended(const struct local *local, const char *prefix);
 /* Records that the files of this attempt are beneath `root` on this machine: proved by reading
  * them. */
 void local_remember_root(const struct local *local, const char *prefix, const char *root);

@@ -17,8 +17,10 @@ static void forget_root(struct object_workspace *object_workspace)
 
 void local_object_workspace_freep(struct object_workspace **object_workspace)
 {
-	if (*object_workspace)
-		forget_root(*object_workspace);
+	if (!*object_workspace)
+		return;
+	forget_root(*object_workspace);
+	free((*object_workspace)->ended);
 	free(TAKE(*object_workspace));
 }
 
@@ -42,6 +44,18 @@ void local_forget(const struct local *local, const char *prefix)
 	workspace_cache_forget(local->cache, prefix);
 	if (is_remembered(local, prefix))
 		forget_root(local->object_workspace);
+}
+
+void local_ended(const struct local *local, const char *prefix)
+{
+	struct object_workspace *object_workspace = local->object_workspace;
+
+	if (!local->cache ||
+	    (object_workspace->ended && strcmp(object_workspace->ended, prefix) == 0))
+		return;
+	free(object_workspace->ended);
+	object_workspace->ended = mem_copy(prefix);
+	workspace_cache_forget(local->cache, prefix);
 }
 
 void local_remember_root(const struct local *local, const char *prefix, const char *root)

@@ -25,6 +25,9 @@
 #define RETRY_MS      5000
 #define RETRY_LAST_MS 1000
 
+/* The time for which the last report waits for a flood in the log. */
+#define HOLD_MS 5000
+
 /* Pieces uploaded in one round, so that a flood does not delay the look at the claim. */
 #define PIECES_MAX 4
 
@@ -50,6 +53,7 @@ struct rounds {
 	uint64_t piece;        /* offset of the piece that may still grow */
 	size_t uploaded;       /* bytes of that piece that are uploaded */
 	bool more;             /* the log has more than one round could upload */
+	struct mono held_at;   /* since when the last report waits for the log; ms 0: it does not */
 	struct mono begun, log_at, look_at, report_at, exchange_at, show_at; /* when each is due */
 };
 
@@ -356,6 +360,20 @@ static void upload_report(struct rounds *rounds)
 	rounds->others = done > 0;
 }
 
+/* For a reader elsewhere, the log is over when the last report is there: the log goes first. */
+static bool is_report_held(struct rounds *rounds)
+{
+	if (!report_is_last(rounds->config))
+		return false;
+	if (rounds->held_at.ms == 0)
+		rounds->held_at = clock_mono_now();
+	upload_log(rounds);
+	if (!rounds->more || clock_mono_now().ms - rounds->held_at.ms >= HOLD_MS)
+		return false;
+	rounds->report_at.ms = 0;
+	return true;
+}
+
 /* Uploads what the agent leaves in files. Returns true if all of it is uploaded. */
 static bool upload(struct rounds *rounds)
 {
@@ -365,7 +383,7 @@ static bool upload(struct rounds *rounds)
 	if (hands->report_new)
 		rounds->report_at.ms = 0;
 	hands->report_new = false;
-	if (hands->report_due && due(&rounds->report_at, RETRY_MS))
+	if (hands->report_due && due(&rounds->report_at, RETRY_MS) && !is_report_held(rounds))
 		upload_report(rounds);
 	if (!rounds->others &&
 	    (hands->last || rounds->more || due(&rounds->log_at, log_pause(rounds)))) {

@@ -335,6 +335,25 @@ static void report_and_log_are_brought_at_the_end(void **state)
 	assert_false(is_there(&bench, PREFIX "node-0/" PACE_FILE));
 }
 
+static void the_log_is_there_before_the_last_report(void **state)
+{
+	AUTO(auto_free) char *log = NULL;
+	struct bench bench;
+
+	load_far(&bench, *state, "0");
+	put_here(&bench, REPORT_FILE, "{\"v\":1,\"state\":\"ended\",\"claimed\":1}");
+	put_here(&bench, LOG_FILE, "line\n");
+	start_uploader(&bench);
+	tell(&bench, "\"report\"");
+	hear_no(&bench, "refused");
+	/* The order before this one is carried out, and its round is over. */
+	hear_no(&bench, "refused");
+	assert_true(is_there(&bench, PREFIX "node-0/" REPORT_FILE));
+	log = got(&bench, "node-0/log/" FIRST_PIECE);
+	assert_string_equal(log, "line\n");
+	end_last(&bench);
+}
+
 static void a_report_is_brought_when_it_is_new(void **state)
 {
 	struct bench bench;
@@ -404,6 +423,7 @@ int main(void)
 		TEST(orders_that_are_carried_out_are_told_by_their_length),
 		TEST(without_its_agent_it_ends_badly),
 		TEST(report_and_log_are_brought_at_the_end),
+		TEST(the_log_is_there_before_the_last_report),
 		TEST(a_report_is_brought_when_it_is_new),
 		TEST(a_log_that_grows_goes_on_in_its_piece),
 		TEST(without_a_log_there_is_nothing_to_bring),
