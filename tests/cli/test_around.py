@@ -210,3 +210,13 @@ def test_epochs_count_as_progress_where_there_are_no_steps(job, regex, of):
     job.run("--id", "one")
     progress = job.status("one")["progress"]
     assert (progress["step"], progress["of"]) == (6, 6), progress
+
+
+def test_a_large_state_is_told_with_the_commands_that_free_it(job):
+    """A file with a hole counts as large and takes no room."""
+    assert "holds" not in job.run("--id", "one").err
+    with open(job.state / "stoker/runs/large", "wb") as file:
+        file.truncate(11 << 30)
+    said = job.run("--id", "two").err
+    assert f"the state directory '{job.state}/stoker' holds 11.0 GiB" in said, said
+    assert "stoker list --sort size" in said and "stoker list --prune" in said, said
