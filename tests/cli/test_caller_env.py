@@ -279,6 +279,9 @@ def test_a_file_within_the_source_is_refused_before_it_is_packed(project):
     assert not project.state.exists() or not any(CANARY.encode() in path.read_bytes() for path in files(project.state))
     (project.source / ".gitignore").write_text(".env\n")
     project.run()
+    (project.source / ".env").rename(project.source / "values")
+    (project.source / ".env").symlink_to("values")
+    assert "'.env' is part of the source" in project.run(code=3).err, "the file that it links to is packed"
     assert not any(CANARY.encode() in path.read_bytes() for path in files(project.state))
 
 

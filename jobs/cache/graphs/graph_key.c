@@ -14,7 +14,7 @@
  * "tokenizer" stay readable. "key" counts only after one of key_words. */
 static const char *const secret_words[] = {
 	"apikey",   "auth", "credential", "credentials", "passphrase", "passwd",
-	"password", "pwd",  "secret",     "secrets",     "token",
+	"password", "pwd",  "secret",     "secrets",     "token",      "webhook",
 };
 static const char *const key_words[] = {
 	"access", "api", "auth", "encryption", "private", "signing"
