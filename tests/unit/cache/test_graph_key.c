@@ -81,9 +81,10 @@ static bool is_hidden(const char *name)
 
 static void names_of_secrets_are_known_and_words_in_them_are_not(void **state)
 {
-	static const char *const secret[] = { "HF_TOKEN", "token",         "DB_PASSWORD",
-					      "api-key",  "WANDB_API_KEY", "aws.secret_access_key",
-					      "secret",   "AUTH",          "webhook" };
+	static const char *const secret[] = { "HF_TOKEN",  "token",         "DB_PASSWORD",
+					      "api-key",   "WANDB_API_KEY", "aws.secret_access_key",
+					      "secret",    "AUTH",          "webhook",
+					      "PGPASSWORD" };
 	static const char *const open[] = { "max_tokens", "tokenizer", "key",
 					    "n_keys",     "author",    "monkey",
 					    "batch_size", "keyboard",  "secretary" };
