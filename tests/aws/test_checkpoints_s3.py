@@ -362,6 +362,7 @@ def test_a_checkpoint_that_is_one_object_is_copied_without_those_beside_it(job, 
     file = Path(os.environ["STOKER_CHECKPOINT_DIR"]) / f"step-{number}.safetensors"
     file.write_bytes(struct.pack("<Q", len(header)) + header + bytes(8))
 """)
+    job.gate.touch()
     job.run("--id", "one")
     url = job.status("one")["checkpoint"]["url"]
     assert url.endswith("/step-25.safetensors")

@@ -122,8 +122,8 @@ def test_waiting_without_a_driver_does_not_say_that_the_run_continues(job, held)
     assert b"has no driver" in waiting.stderr.readline()
     waiting.terminate()
     _, said = waiting.communicate(timeout=cli.SECONDS)
+    job.ok("resume", "held", "--detach")
     assert waiting.returncode == 8 and b"continues" not in said
-    job.stoker("resume", "held", "--detach")
 
 
 def test_watching_needs_a_terminal_or_prints_an_object_for_each_change(job, held):
