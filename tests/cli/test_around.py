@@ -2,7 +2,10 @@
 copied, a command run beside it, two runs compared."""
 
 import json
+import os
+import signal
 import time
+from pathlib import Path
 
 import pytest
 import stoker as cli
@@ -25,9 +28,9 @@ import os, pathlib
 
 
 def end(args):
-    folder = pathlib.Path(os.environ["STOKER_CHECKPOINT_DIR"]) / "checkpoint-9"
-    folder.mkdir()
-    (folder / "model.safetensors").write_bytes({len(TENSORS).to_bytes(8, "little") + TENSORS + bytes(8)!r})
+    file = pathlib.Path(os.environ["STOKER_CHECKPOINT_DIR"]) / "NAME"
+    file.parent.mkdir(exist_ok=True)
+    file.write_bytes({len(TENSORS).to_bytes(8, "little") + TENSORS + bytes(8)!r})
 """
 
 
@@ -113,6 +116,16 @@ def test_waiting_gives_the_exit_code_of_the_run(job, held):
     assert job.stoker("status", "bad").code == 0
 
 
+def test_waiting_without_a_driver_does_not_say_that_the_run_continues(job, held):
+    os.kill(job.status("held")["driver"]["pid"], signal.SIGKILL)
+    waiting = job.start("wait", "held")
+    assert b"has no driver" in waiting.stderr.readline()
+    waiting.terminate()
+    _, said = waiting.communicate(timeout=cli.SECONDS)
+    job.ok("resume", "held", "--detach")
+    assert waiting.returncode == 8 and b"continues" not in said
+
+
 def test_watching_needs_a_terminal_or_prints_an_object_for_each_change(job, held):
     refused = job.stoker("status", "--watch")
     assert refused.code == 2 and "terminal" in refused.err and "--json" in refused.cure
@@ -151,17 +164,34 @@ def test_what_a_run_made_is_copied(job, tmp_path):
     none = job.stoker("cp", "one:checkpoint", tmp_path / "out")
     assert none.code == 4 and "no complete checkpoint" in none.err and none.cure
     assert job.stoker("cp", "log", "/proc/nowhere").code == 4
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full/train-1-node-0.log").symlink_to("/dev/full")
+    full = job.stoker("cp", "log", tmp_path / "full")
+    assert full.code == 4 and "No space left" in full.err, str(full)
 
 
-def test_the_newest_checkpoint_is_copied_under_its_name(project, tmp_path):
-    project.extra(SAVES)
+@pytest.mark.parametrize("what", ["log", "outputs"])
+def test_nothing_is_copied_into_a_bucket_or_a_folder_that_is_called_like_one(job, what):
+    job.run("--id", "one")
+    result = job.stoker("cp", f"one:{what}", "s3://bucket/here")
+    assert result.code == 4 and "s3://bucket/here" in result.err and "directory on this machine" in result.cure
+    assert not (job.source / "s3:").exists()
+
+
+@pytest.mark.parametrize("saved", ["checkpoint-9/model.safetensors", "checkpoint-9.safetensors"])
+def test_the_newest_checkpoint_is_copied_under_its_name(project, tmp_path, saved):
+    project.extra(SAVES.replace("NAME", saved))
     project.write(compile=None)
     project.run("--id", "one")
-    status = project.status("one")
+    url = project.status("one")["checkpoint"]["url"]
+    Path(url + ".more").write_text("its name only begins like that of the checkpoint")
     project.ok("cp", "one:checkpoint", tmp_path / "models")
-    name = status["checkpoint"]["url"].rstrip("/").rsplit("/", 1)[1]
-    copied = {str(path.relative_to(tmp_path / "models")) for path in (tmp_path / "models").rglob("*") if path.is_file()}
-    assert copied and all(path.split("/")[0] == name for path in copied), copied
+    copied = [str(path.relative_to(tmp_path / "models")) for path in (tmp_path / "models").rglob("*") if path.is_file()]
+    assert copied == [saved]
+    assert project.ok("cp", "one:checkpoint", tmp_path / "models").code == 0
+    Path(url).rename(url + ".away")
+    gone = project.stoker("cp", "one:checkpoint", tmp_path / "again")
+    assert gone.code == 4 and "nothing is left" in gone.err and url in gone.err and gone.cure, str(gone)
 
 
 def test_differences_are_named_and_are_an_exit_code(job):
@@ -175,6 +205,9 @@ def test_differences_are_named_and_are_an_exit_code(job):
     (job.source / "train.py").write_text(SCRIPT + "# more\n")
     edited = job.stoker("--json", "diff", "one", "./stoker.yaml")
     assert edited.code == 1 and {row["field"] for row in edited.lines} >= {"source.digest"}, str(edited)
+    (job.source / "wrong.yaml").write_text("version: 1\n")
+    wrong = job.stoker("--json", "diff", "one", "./wrong.yaml")
+    assert wrong.code == 3 and wrong.lines[-1]["error"]["file"] == "./wrong.yaml", str(wrong)
 
 
 def test_a_repeated_id_names_what_has_changed(job):
