@@ -174,7 +174,7 @@ def test_a_job_runs_to_its_end_and_nothing_of_the_machine_is_loaded(root):
     assert root.run("stoker", "validate", "stoker.yaml").out == "stoker.yaml is valid\n"
     driver = root.start("stoker", "run", "stoker.yaml", "--id", "one")
     try:
-        bundle.until(lambda: (root.home / "begun").exists() or driver.poll() is not None)
+        cli.until((root.home / "begun").exists, driver)
         executed = root.libraries(driver.pid)
     finally:
         (root.home / "go").touch()
@@ -195,7 +195,7 @@ def test_a_driver_in_the_background_is_killed_and_the_run_resumed(root):
     try:
         said = root.run("stoker", "run", "stoker.yaml", "--id", "two", "--detach")
         pid = int(re.search(r"driver pid (\d+)", said.text)[1])
-        bundle.until((root.home / "begun-two").exists)
+        cli.until((root.home / "begun-two").exists)
         assert Path(f"/proc/{pid}/comm").read_text() == "stoker\n", "as people look for it"
         bundle.kill(pid)
     finally:
@@ -273,7 +273,7 @@ def test_settings_of_the_machine_load_nothing(archive, tmp_path):
 
 
 def test_a_library_to_preload_is_left_out(unpacked, tmp_path):
-    """It is for the machine's C library, and would be a line of complaint, or worse."""
+    """It is made for the machine's C library: the loader would complain, or worse."""
     said = run(unpacked / "bin/stoker", "version", env={"LD_PRELOAD": "/theirs.so", "LD_AUDIT": "/theirs.so"})
     assert said.stderr == ""
 

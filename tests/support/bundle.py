@@ -1,11 +1,10 @@
-"""What `cmake --workflow --preset tarball` makes, and roots of other systems to use it in."""
+"""The archive and wheel for any Linux, and roots of other systems to use them in."""
 
 import os
 import re
 import shutil
 import signal
 import subprocess
-import time
 from pathlib import Path
 
 import stoker as cli
@@ -14,7 +13,7 @@ BUILD = ["cmake", "--workflow", "--preset", "tarball"]
 OUT = cli.ROOT / "build"
 MADE = ("stoker-*-linux-*.tar.gz", "stoker-*.whl", "SHA256SUMS")
 ENTER = 'mount -t proc proc "$0/proc" && mount --rbind /dev "$0/dev" && exec /usr/sbin/chroot "$0" "$@"'
-# What a process may execute: the files that it comes from.
+# A file of which a process has mapped something that it may execute.
 MAPPED = re.compile(r"^\S+ ..x. \S+ \S+ [1-9]\d* +(/.*)$", re.MULTILINE)
 SPEC = """version: 1
 name: sh
@@ -46,15 +45,6 @@ def make(into: Path, **options) -> list:
     made = [path for pattern in MADE for path in OUT.glob(pattern)]
     assert len(made) == len(MADE), made
     return [Path(shutil.copy(path, into)) for path in made]
-
-
-def until(seen):
-    """What `seen` returns, once that is true."""
-    limit = time.monotonic() + cli.SECONDS
-    while not (found := seen()):
-        assert time.monotonic() < limit, "in vain"
-        time.sleep(0.02)
-    return found
 
 
 def below(pid: int) -> list:
@@ -126,7 +116,7 @@ class Root:
 
 def kill(pid: int) -> None:
     os.kill(pid, signal.SIGKILL)
-    until(lambda: not Path(f"/proc/{pid}").exists())
+    cli.until(lambda: not Path(f"/proc/{pid}").exists())
 
 
 def busybox(folder: Path) -> Path:
