@@ -1,5 +1,6 @@
 """The archive and wheel for any Linux, and roots of other systems to use them in."""
 
+import functools
 import os
 import re
 import shutil
@@ -59,6 +60,22 @@ def below(pid: int) -> list:
     for each in found:
         found += [child for child, parent in parents.items() if parent == each]
     return found
+
+
+@functools.cache
+def owners() -> dict:
+    """The packages of this system that brought files of each name."""
+    found = {}
+    for book in Path("/var/lib/dpkg/info").glob("*.list"):
+        for path in book.read_text().splitlines():
+            found.setdefault(path.rpartition("/")[2], set()).add(book.stem.partition(":")[0])
+    return found
+
+
+def without_licence(libraries: Path, papers: Path) -> list:
+    """Libraries whose package has no papers there."""
+    there = {path.name for path in papers.iterdir()}
+    return [path.name for path in libraries.rglob("*.so*") if not owners().get(path.name, set()) & there]
 
 
 class Root:
