@@ -105,6 +105,7 @@ def test_the_recorder_notices(line, wrong):
     with pytest.raises(AssertionError, match="does not have this line"):
         published.check(binary, ["completion", "zsh", "--json"], json.dumps(wrong) + "\n")
     published.check(binary, ["completion", "zsh"], "no JSON\n")
+    published.check(binary, ["completion", "zsh", "--json"], '{"shell":"zsh","script":"a\u2028b"}\n')
 
 
 def test_the_recorder_checks_an_event_by_its_name(project):

@@ -156,6 +156,14 @@ def test_the_licence_of_each_library_travels_with_it(unpacked):
             assert text in common or not Path("/usr/share/common-licenses", text).exists(), (paper.name, text)
 
 
+def test_a_package_without_a_licence_is_told(tmp_path):
+    dpkg = tmp_path / "dpkg"
+    dpkg.write_text('#!/bin/sh\nshift\nfor file; do echo "no-such-package: $file"; done\n')
+    dpkg.chmod(0o755)
+    run("cmake/licences.sh", tmp_path / "licences", "--", __file__, env={"PATH": f"{tmp_path}:/usr/bin:/bin"})
+    assert (tmp_path / "licences/unknown").read_text() == "no-such-package\n"
+
+
 # --- in each root -----------------------------------------------------------------
 
 def far_away(host):
