@@ -10,7 +10,7 @@
 #include "cmd/follow/run_view.h"
 #include "cmd/screen/out.h"
 #include "jobs/base/text/regex.h"
-#include "jobs/run/attempt/tail.h"
+#include "jobs/base/text/tail.h"
 #include "jobs/store/order.h"
 
 #define LOG_CHUNK ((size_t)1 << 20)

@@ -162,6 +162,19 @@ const struct cmd cmd_table[] = {
 			  "prints the last lines of each node of the newest run" },
 			{ "stoker logs gpu-7 --phase precompile --attempt 1 --grep ERROR",
 			  "searches the output of one attempt" } } },
+	{ "metrics", "[RUN [METRIC…]]", 0, -1, OPT_BIT(CSV) | OPT_BIT(ATTEMPT) | OPT_BIT(NODE),
+	  "print every value that the metrics of a run have read",
+	  "In the order of the log, attempt by attempt and node by node, each at the step that "
+	  "was\n"
+	  "printed with it or before it. If an attempt resumes from an older checkpoint, the "
+	  "steps\n"
+	  "that it makes again are marked as replayed, and the earlier ones, which do not count "
+	  "any\n"
+	  "more, as superseded. --csv and --json print all digits, too.",
+	  cmd_metrics, .fallback = "@last", .exits = { EXIT_REFUSED, EXIT_NOT_FOUND },
+	  .examples = { { "stoker metrics", "prints all values of the newest run" },
+			{ "stoker metrics gpu-7 loss --csv > loss.csv",
+			  "writes one metric for a spreadsheet" } } },
 	{ "cp", "RUN:WHAT DEST", 2, 2, OPT_BIT(PHASE) | OPT_BIT(ATTEMPT),
 	  "copy the newest checkpoint, the outputs or the logs of a run into a directory",
 	  "RUN:checkpoint copies the newest complete checkpoint, under its own name; RUN:outputs "

@@ -16,7 +16,7 @@
 #include "jobs/flow/flow.h"
 #include "jobs/run/attempt/metrics.h"
 #include "jobs/run/attempt/order.h"
-#include "jobs/run/attempt/tail.h"
+#include "jobs/base/text/tail.h"
 #include "jobs/run/driver.h"
 #include "jobs/run/plan/preflight.h"
 

@@ -23,6 +23,9 @@
  *   node-<k>/times      (file) only if the workspace is a directory: when the bytes of the log
  *                       were written, a line "OFFSET TIME" at most once a second: from this
  *                       offset on, not before this time (UTC, ms)
+ *   node-<k>/series     (file) the readings of that log (jobs/series/series_block.h)
+ *   node-<k>/series/<offset>  only if the workspace is not a directory: a block of them (12
+ *                       digits; the place of the block in a file of them)
  *   node-<k>/log/<offset>  only if the workspace is not a directory: the bytes of that
  *                       log from this offset on (12 digits), for readers that cannot
  *                       reach the file. The bytes of earlier starts of the same job on
@@ -145,6 +148,7 @@ void order_release(struct order *order); /* for AUTO() */
 #define ALIVE_FILE    "alive.json"
 #define LOG_FILE      "log"
 #define TIMES_FILE    "times"
+#define SERIES_FILE   "series"
 #define LOCK_FILE     "lock"
 #define CLAIM_DIR     "claim/"
 #define LOG_OFFSET    "%012llu"

@@ -1,6 +1,7 @@
 /* JSON helpers on top of Jansson: see js.h. */
 #include "jobs/base/text/js.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -166,6 +167,17 @@ void js_put_str(json_t *object, const char *key, const char *text)
 {
 	if (text)
 		js_put(object, key, js_text(text, strlen(text)));
+}
+
+json_t *js_number(double value)
+{
+	if (isnan(value))
+		return json_string("nan");
+	if (isinf(value))
+		return json_string(value > 0 ? "inf" : "-inf");
+	if (value == floor(value) && fabs(value) < 9e15 && !(value == 0 && signbit(value)))
+		return json_integer((json_int_t)value);
+	return json_real(value);
 }
 
 json_t *js_text(const char *bytes, size_t len)

@@ -42,5 +42,7 @@ json_t *js_path(const json_t *object, const char *dotted);
 void js_put(json_t *object, const char *key, json_t *value);
 void js_put_str(json_t *object, const char *key, const char *text);
 json_t *js_text(const char *bytes, size_t len);
+/* A number; JSON has no word for nan, inf and -inf: they are strings. */
+json_t *js_number(double value);
 
 #endif

@@ -36,6 +36,11 @@ bool text_is_control(uint32_t code);
  * Independent of the locale. */
 size_t text_float(const char *text, size_t len, double *ret_value);
 
+#define TEXT_NUMBER 32
+/* Writes the number with the fewest digits that read back the same; nan, inf and -inf as such.
+ * Returns `ret`. */
+const char *text_number(double value, char ret[TEXT_NUMBER]);
+
 /* "90s", "2h", "7d", "1.5h", "250ms" (ms s m h d w; "0" needs no unit) →
  * milliseconds; "8GiB", "512 MiB", "64KB", "1000000" (B, KB to TB by 1000, KiB to
  * TiB by 1024; a blank may stand before the unit) → bytes. Decimals are rounded

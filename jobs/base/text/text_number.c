@@ -1,5 +1,6 @@
 /* Numbers, sizes and durations in text: see text.h. */
 #include <locale.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -140,6 +141,22 @@ static uint64_t unit_find(const struct text_number_unit *units, size_t count, co
 		if (strcmp(units[i].name, name) == 0)
 			return units[i].value;
 	return 0;
+}
+
+const char *text_number(double value, char ret[TEXT_NUMBER])
+{
+	double same;
+
+	if (isnan(value) || isinf(value)) {
+		snprintf(ret, TEXT_NUMBER, "%s", isnan(value) ? "nan" : value > 0 ? "inf" : "-inf");
+		return ret;
+	}
+	for (int digits = 15; digits <= 17; digits++) {
+		snprintf(ret, TEXT_NUMBER, "%.*g", digits, value);
+		if (text_float(ret, strlen(ret), &same) > 0 && same == value)
+			break;
+	}
+	return ret;
 }
 
 bool text_duration(const char *text, int64_t *ret_ms)

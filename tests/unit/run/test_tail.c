@@ -1,5 +1,5 @@
-/* The promises of jobs/run/attempt/tail.h: bytes in any pieces, the same lines out. */
-#include "jobs/run/attempt/tail.h"
+/* The promises of jobs/base/text/tail.h: bytes in any pieces, the same lines out. */
+#include "jobs/base/text/tail.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* A log as lines: see tail.h. */
-#include "jobs/run/attempt/tail.h"
+#include "jobs/base/text/tail.h"
 
 #include <string.h>
 

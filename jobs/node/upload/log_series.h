@@ -1,0 +1,30 @@
+/*
+ * The series of this node's log (jobs/series): whoever writes the log, or uploads it, reads it as
+ * it comes. A phase whose numbers mean nothing, and an order without metrics, have none.
+ *
+ * The log never waits: if reading falls behind, a part is left out, which readers of the series
+ * find in the log.
+ */
+#ifndef STK_NODE_UPLOAD_LOG_SERIES_H
+#define STK_NODE_UPLOAD_LOG_SERIES_H
+
+#include "jobs/node/setup/agent_config.h"
+#include "jobs/series/series_writer.h"
+
+struct log_series {
+	struct series_writer *writer; /* NULL: not open yet, or there is none */
+	bool off;                     /* there is none */
+};
+
+void log_series_release(struct log_series *series); /* { 0 } is fine */
+
+/* The log ends at `size`, and its newest bytes came at this time. If they are given, they are its
+ * last ones; else they are read from its file. */
+void log_series_grow(struct log_series *series, const struct agent_config *config, uint64_t size,
+		     struct utc at, const char *bytes, size_t len);
+/* Writes what is due. */
+void log_series_tick(struct log_series *series);
+/* The log is over. */
+void log_series_end(struct log_series *series, const struct agent_config *config);
+
+#endif

@@ -1,0 +1,309 @@
+/* Readings of a run: see run_series.h. */
+#include "jobs/run/attempt/run_series.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "jobs/base/text/tail.h"
+#include "jobs/engine/engine.h"
+#include "jobs/flow/flow.h"
+#include "jobs/run/attempt/order.h"
+#include "jobs/run/plan/aws_account.h"
+#include "jobs/series/series_read.h"
+#include "jobs/store/order.h"
+
+#define CHUNK ((size_t)256 << 10)
+
+struct run_series_attempt {
+	int64_t number;
+	char *job, *prefix;
+	bool ended;
+	int64_t first_step, last_step; /* last: the largest; -1: none */
+};
+
+struct run_series {
+	json_t *plan;
+	const json_t *specs; /* of the metrics; borrowed from the plan */
+	uint32_t sum;
+	struct store *workspace;
+	struct engine *engine;
+	struct metric_reader *reader;
+	struct metric_reading *readings; /* room for those of a line */
+	struct run_series_attempt *attempts;
+	size_t count;
+	bool measured; /* first and last steps are known */
+};
+
+/* ---- the run ---- */
+
+static int on_event(void *arg, const struct event *ev, json_t *row, struct err **err)
+{
+	struct run_series *series = arg;
+	struct run_series_attempt *attempt;
+	const char *run = js_str(row, "run");
+
+	(void)err;
+	if (!ev)
+		return 0;
+	if (ev->kind == EV_RUN_CREATED)
+		series->plan = json_incref(ev->plan);
+	if (ev->kind == EV_ATTEMPT_ENDED && ev->phase == PHASE_TRAIN && series->count > 0)
+		series->attempts[series->count - 1].ended = true;
+	if (ev->kind != EV_ATTEMPT_INTENDED || ev->phase != PHASE_TRAIN)
+		return 0;
+	series->attempts = mem_room(series->attempts, series->count, sizeof *series->attempts);
+	attempt = &series->attempts[series->count++];
+	*attempt = (struct run_series_attempt){
+		.number = ev->attempt, .job = mem_copy(ev->job), .first_step = -1, .last_step = -1
+	};
+	attempt->prefix = order_attempt_prefix(run, ev->phase, ev->attempt);
+	return 0;
+}
+
+static int open_places(struct run_series *series, struct err **err)
+{
+	const char *name = js_str(series->plan, "engine");
+	const struct engine_ops *ops = engine_find(name);
+	struct engine_where where = { .workspace = js_str(series->plan, "workspace"),
+				      .plan = series->plan };
+
+	if (!ops)
+		return err_set(err, EXIT_REFUSED, "engine '%s' is not part of this version",
+			       name ? name : "");
+	if (aws_account_enter_region(series->plan, err) < 0 ||
+	    ops->open(&where, &series->engine, err) < 0)
+		return -1;
+	return store_open(where.workspace, &series->workspace, err);
+}
+
+int run_series_open(struct journal *journal, const char *run, struct run_series **ret,
+		    struct err **err)
+{
+	AUTO(run_series_freep) struct run_series *series = mem_zero(1, sizeof *series);
+
+	if (journal_read(journal, run, 1, on_event, series, err) < 0)
+		return -1;
+	series->specs = json_object_get(series->plan, "metrics");
+	if (json_array_size(series->specs) == 0) {
+		err_set(err, EXIT_REFUSED, "the spec of run %s has no metrics", run);
+		return err_hint(err, "name the numbers that its log prints: 'stoker help metrics'");
+	}
+	series->sum = series_metrics_sum(series->specs);
+	if (metric_reader_new(series->specs, &series->reader, err) < 0 ||
+	    open_places(series, err) < 0)
+		return -1;
+	series->readings = mem_zero(metric_reader_count(series->reader), sizeof *series->readings);
+	*ret = TAKE(series);
+	return 0;
+}
+
+void run_series_freep(struct run_series **series)
+{
+	struct run_series *s = *series;
+
+	if (!s)
+		return;
+	for (size_t i = 0; i < s->count; i++) {
+		free(s->attempts[i].job);
+		free(s->attempts[i].prefix);
+	}
+	free(s->attempts);
+	free(s->readings);
+	metric_reader_freep(&s->reader);
+	if (s->engine)
+		s->engine->ops->close(s->engine);
+	store_freep(&s->workspace);
+	json_decref(s->plan);
+	free(s);
+	*series = NULL;
+}
+
+size_t run_series_metrics(const struct run_series *series)
+{
+	return metric_reader_count(series->reader);
+}
+
+const char *run_series_name(const struct run_series *series, size_t metric)
+{
+	return metric_reader_name(series->reader, metric);
+}
+
+const json_t *run_series_plan(const struct run_series *series)
+{
+	return series->plan;
+}
+
+/* ---- one log ---- */
+
+/* The log of a node, while its readings are told. */
+struct run_series_log {
+	struct run_series *series;
+	struct run_series_attempt *attempt;
+	int node;
+	uint64_t told; /* place in the log up to which all is told */
+	int64_t step;  /* the newest there */
+	struct tail tail;
+	run_series_fn fn;
+	void *arg;
+	int answer;
+	struct err **err;
+};
+
+static void tell(struct run_series_log *log, const struct series_point *point, bool late)
+{
+	struct run_series *series = log->series;
+	struct run_reading reading = {
+		.attempt = log->attempt->number,
+		.node = log->node,
+		.name = metric_reader_name(series->reader, point->metric),
+		.metric = point->metric,
+		.step = point->step,
+		.at = point->at,
+		.value = point->value,
+		.late = late,
+		.counts = true,
+	};
+
+	for (size_t i = 0; point->step >= 0 && i < series->count; i++) {
+		const struct run_series_attempt *other = &series->attempts[i];
+
+		if (other < log->attempt)
+			reading.replayed |= point->step <= other->last_step;
+		if (other > log->attempt && other->first_step >= 0)
+			reading.counts &= point->step < other->first_step;
+	}
+	if (log->answer == 0)
+		log->answer = log->fn(log->arg, &reading, log->err);
+}
+
+static struct utc time_of_line(const struct run_series_log *log)
+{
+	struct engine *engine = log->series->engine;
+	struct utc at = { 0 };
+
+	if (engine->ops->log_time)
+		at = engine->ops->log_time(engine, log->attempt->job, log->attempt->prefix,
+					   log->node, log->tail.line_at);
+	if (at.ms == 0 && engine->ops->log_written)
+		at = engine->ops->log_written(engine, log->attempt->job, log->attempt->prefix,
+					      log->node, log->tail.line_at);
+	return at;
+}
+
+static void on_line(void *arg, const char *line, size_t len)
+{
+	struct run_series_log *log = arg;
+	struct metric_reading *readings = log->series->readings;
+	struct utc at = { 0 };
+	size_t count;
+
+	if (len == 0 || is_agent_line(line, len))
+		return;
+	count = metric_reader_line(log->series->reader, &log->step, line, len, readings);
+	if (count > 0)
+		at = time_of_line(log);
+	for (size_t i = 0; i < count; i++)
+		tell(log,
+		     &(struct series_point){ readings[i].metric, readings[i].step, at,
+					     readings[i].value },
+		     true);
+}
+
+/* Tells what the log itself has from where it is told up to `end`; UINT64_MAX: all of it. */
+static int tell_log(struct run_series_log *log, uint64_t end, struct err **err)
+{
+	struct engine *engine = log->series->engine;
+
+	tail_release(&log->tail);
+	tail_init(&log->tail);
+	log->tail.offset = log->told;
+	while (log->answer == 0 && log->tail.offset < end) {
+		AUTO(sb_release) struct sb bytes = SB_INIT_MAX(CHUNK);
+		uint64_t next = log->tail.offset;
+		size_t most = end - next < CHUNK ? (size_t)(end - next) : CHUNK;
+
+		if (engine->ops->logs(engine, log->attempt->job, log->attempt->prefix, log->node,
+				      &next, most, &bytes, err) < 0)
+			return -1;
+		if (bytes.len == 0)
+			break;
+		tail_feed(&log->tail, bytes.text, bytes.len, on_line, log);
+		log->tail.offset = next;
+	}
+	/* A line that may still grow is none yet. */
+	if (log->answer == 0 && end == UINT64_MAX && log->attempt->ended)
+		tail_end(&log->tail, on_line, log);
+	return log->answer;
+}
+
+static int on_block(void *arg, struct series_block *block, struct err **err)
+{
+	struct run_series_log *log = arg;
+	struct series_point point = { 0 };
+
+	if (block->from > log->told && tell_log(log, block->from, err) != 0)
+		return log->answer < 0 || *err ? -1 : 1;
+	while (log->answer == 0 && series_block_next(block, &point))
+		if (point.metric < metric_reader_count(log->series->reader))
+			tell(log, &point, block->flags & SERIES_LATE);
+	log->told = block->to;
+	log->step = block->step_after;
+	return log->answer;
+}
+
+static int tell_node(struct run_series *series, struct run_series_attempt *attempt, int node,
+		     run_series_fn fn, void *arg, struct err **err)
+{
+	struct run_series_log log = { .series = series,
+				      .attempt = attempt,
+				      .node = node,
+				      .step = -1,
+				      .fn = fn,
+				      .arg = arg,
+				      .err = err };
+	int result;
+
+	tail_init(&log.tail);
+	result = series_read(series->workspace, attempt->prefix, node, series->sum, on_block, &log,
+			     err);
+	if (result == 0 && log.answer == 0)
+		result = tell_log(&log, UINT64_MAX, err);
+	tail_release(&log.tail);
+	return *err ? -1 : log.answer != 0 ? log.answer : result;
+}
+
+/* ---- all ---- */
+
+static int measure(void *arg, const struct run_reading *reading, struct err **err)
+{
+	struct run_series_attempt *attempt = arg;
+
+	(void)err;
+	if (reading->step < 0)
+		return 0;
+	if (attempt->first_step < 0 || reading->step < attempt->first_step)
+		attempt->first_step = reading->step;
+	if (reading->step > attempt->last_step)
+		attempt->last_step = reading->step;
+	return 0;
+}
+
+int run_series_each(struct run_series *series, run_series_fn fn, void *arg, struct err **err)
+{
+	int nodes = (int)js_int(series->plan, "nodes", 1), answer;
+
+	/* What counts depends on the attempts that follow. */
+	for (size_t i = 0; i < series->count && series->count > 1 && !series->measured; i++)
+		for (int node = 0; node < nodes; node++)
+			if (tell_node(series, &series->attempts[i], node, measure,
+				      &series->attempts[i], err) < 0)
+				return -1;
+	series->measured = true;
+	for (size_t i = 0; i < series->count; i++)
+		for (int node = 0; node < nodes; node++) {
+			answer = tell_node(series, &series->attempts[i], node, fn, arg, err);
+			if (answer != 0)
+				return answer < 0 ? -1 : 0;
+		}
+	return 0;
+}
