@@ -175,6 +175,20 @@ const struct cmd cmd_table[] = {
 	  .examples = { { "stoker metrics", "prints all values of the newest run" },
 			{ "stoker metrics gpu-7 loss --csv > loss.csv",
 			  "writes one metric for a spreadsheet" } } },
+	{ "compare", "RUN…", 1, -1,
+	  OPT_BIT(METRIC) | OPT_BIT(TO) | OPT_BIT(BREAK_EVEN) | OPT_BIT(CSV) | OPT_BIT(MARKDOWN),
+	  "compare runs by speed, result, time and cost",
+	  "The first run is the baseline; runs with the same settings are repeats, and one row. A\n"
+	  "row is faster or slower only if repeats show it; the steps of one run are no repeats.\n"
+	  "Runs on other data, another set for evaluation or in another precision are marked, and\n"
+	  "never the best.",
+	  cmd_compare, .exits = { EXIT_REFUSED, EXIT_NOT_FOUND },
+	  .examples = { { "stoker compare base-1 base-2 big-1 big-2",
+			  "compares two settings, each run twice" },
+			{ "stoker compare base big --to 'accuracy>=0.95' --csv",
+			  "tells which is there first, for a spreadsheet" },
+			{ "stoker compare o1 o2 --break-even",
+			  "shows from which step on the slower compilation pays" } } },
 	{ "cp", "RUN:WHAT DEST", 2, 2, OPT_BIT(PHASE) | OPT_BIT(ATTEMPT),
 	  "copy the newest checkpoint, the outputs or the logs of a run into a directory",
 	  "RUN:checkpoint copies the newest complete checkpoint, under its own name; RUN:outputs "

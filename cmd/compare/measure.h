@@ -1,0 +1,37 @@
+/* What was measured of a run, from its journal and its series. */
+#ifndef STK_CMD_COMPARE_MEASURE_H
+#define STK_CMD_COMPARE_MEASURE_H
+
+#include "jobs/base/text/js.h"
+#include "jobs/report/measure/comparison.h"
+#include "jobs/run/journal/journal.h"
+
+/* A value that a metric is to reach: "accuracy>=0.95". */
+struct measure_target {
+	char metric[128]; /* "": none */
+	enum { TARGET_AT_LEAST, TARGET_AT_MOST, TARGET_MORE, TARGET_LESS } sense;
+	double value;
+};
+
+struct measure_question {
+	const char *metric; /* whose curves are compared; NULL: loss, if there is one */
+	struct measure_target target;
+};
+
+struct measure {
+	char run[JOURNAL_RUN_MAX];
+	json_t *plan, *status; /* owned */
+	struct measured_run measured;
+	bool has_metric; /* the one whose curves are compared */
+};
+void measure_release(struct measure *measure);
+
+/* Reads "accuracy>=0.95"; EXIT_USAGE. */
+int measure_target_parse(const char *text, struct measure_target *ret, struct err **err);
+
+/* Measures the run named in `ret->run`. EXIT_REFUSED if its spec has no metrics, or not the one
+ * that is asked for. */
+int measure_take(struct journal *journal, const struct measure_question *question,
+		 struct measure *ret, struct err **err);
+
+#endif
