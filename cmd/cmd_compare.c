@@ -187,7 +187,7 @@ static void print_break_even(const struct compare_sheet *sheet)
 		js_put_str(object, "run", slower);
 		if (!isnan(steps))
 			js_put(object, "break_even_steps", js_number(ceil(steps)));
-		out_json(object);
+		out_json_exact(object);
 	} else if (isnan(steps)) {
 		out_line("break-even: not known: steps and compile time of both runs are needed");
 	} else if (isinf(steps)) {
@@ -226,7 +226,7 @@ static void print_sheet(const struct compare_sheet *sheet, const struct args *ar
 		for (size_t i = 0; i < sheet->row_count; i++) {
 			json_auto_t *row = compare_text_json(sheet, i);
 
-			out_json(row);
+			out_json_exact(row);
 		}
 		return;
 	}

@@ -37,7 +37,7 @@ static void print_json(const struct metrics_query *query, const struct run_readi
 		js_put(object, "replayed", json_true());
 	if (reading->late)
 		js_put(object, "late", json_true());
-	out_json(object);
+	out_json_exact(object);
 }
 
 /* What is special about a reading, in a word. */
