@@ -1,8 +1,8 @@
 #!/bin/sh
-# Makes what runs on any Linux of this kind of machine without being built there, in build/: an
-# archive, a wheel for Python's installers, and the checksums of both. They hold what
-# `cmake --install` installs, and beside it the loader and every library; cmake/install.cmake
-# says where. The same sources and libraries give the same bytes, wherever and whenever.
+# Makes in build/ an archive and a wheel for Python's installers, which run on any Linux of this kind
+# of machine, and the checksums of both. They hold what `cmake --install` installs, the loader and
+# every library; cmake/install.cmake says where. The same sources and libraries give the same bytes,
+# wherever and whenever.
 #
 # usage: bundle.sh BUILD VERSION MACHINE EPOCH CMAKE LAUNCHER LIBGIT2
 set -eu
@@ -20,8 +20,8 @@ root=$work/root/$name
 private=$root/lib/stoker
 papers=$root/share/doc/stoker
 
-# pack FORMAT FOLDER… [TEST…]: what is in the folders, or what find's TESTs leave. What is said of each
-# file is said in a list: of the files themselves, other times and owners would get in.
+# pack FORMAT FOLDER… [TEST…]: prints an archive of the folders, or of what find's TESTs leave of them.
+# Times, owners and order come from a list, because those of the files differ from build to build.
 pack() {
 	format=$1
 	shift
@@ -31,7 +31,7 @@ pack() {
 	} | bsdtar --create --file - --format "$format" @-
 }
 
-# digest FILE: its checksum, in the letters of a wheel.
+# digest FILE: prints its checksum as a wheel's RECORD has it.
 digest() {
 	sha256sum "$1" | cut -c 1-64 | tr a-f A-F | basenc --base16 --decode | basenc --base64url | tr -d =
 }
@@ -45,8 +45,8 @@ mkdir -p "$work"
 
 mkdir -p "$private/programs" "$private/lib"
 mv "$root/bin/stoker" "$private/stoker-post" "$private/programs/"
-# Without the number that leads to their debugging information: this tells of the compiler's command
-# line, and is not in the bundle.
+# A build id depends on the compiler's command line, and leads to debugging information that is not in
+# the bundle.
 strip --remove-section=.note.gnu.build-id "$private"/programs/* "$private/agent/stoker-node"
 cp "$launcher" "$root/bin/stoker"
 cp "$launcher" "$private/stoker-post"
@@ -55,7 +55,7 @@ needed "$private/programs/stoker" "$private/programs/stoker-post" "$git" | while
 	[ -e "$private/agent/lib/${library##*/}" ] || cp -L "$library" "$private/lib/"
 done
 rm -f "$private"/lib/ld-linux* # the agent has it
-# The list of those who keep it, without what this machine alone trusts.
+# Mozilla's list alone: this machine may trust more, and whoever uses the bundle has not agreed to that.
 if ls /usr/share/ca-certificates/mozilla/*.crt >/dev/null 2>&1; then
 	cat /usr/share/ca-certificates/mozilla/*.crt >"$private/agent/lib/ca-certificates.crt"
 fi
@@ -65,7 +65,7 @@ chmod 644 "$private"/lib/*
 "$here/licences.sh" "$work/licences" "$private"/programs/* -- "$git"
 cp -R "$work/licences/." "$papers/licences/"
 if [ -e "$papers/licences/unknown" ]; then
-	echo "bundle: error: no package of this system brings these files, so their licence is not known:" >&2
+	echo "bundle: error: this system does not have the licences of these files or packages:" >&2
 	cat "$papers/licences/unknown" >&2
 	exit 1
 fi
@@ -73,7 +73,8 @@ fi
 # ---- the archive ----
 
 rm -f "$out"/stoker-*-linux-*.tar.gz "$out"/stoker-*.whl "$out/SHA256SUMS"
-(cd "$work/root" && pack ustar "$name") | gzip -9n >"$out/$name.tar.gz"
+(cd "$work/root" && pack ustar "$name") >"$work/$name.tar"
+gzip -9n <"$work/$name.tar" >"$out/$name.tar.gz"
 
 # ---- the wheel: the same files where a Python environment has them ----
 

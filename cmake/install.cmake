@@ -10,7 +10,7 @@ set(private_dir lib/stoker) # of stoker alone: the same on every system
 set(agent_dir ${private_dir}/agent)
 set(zsh_dir ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
 
-# What is made of one commit says one date, whenever it is made.
+# Everything that is made of one commit has the date of the commit.
 if(NOT DEFINED ENV{SOURCE_DATE_EPOCH})
 	set(epoch "")
 	if(EXISTS ${PROJECT_SOURCE_DIR}/.git)
@@ -70,7 +70,7 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/templates DESTINATION ${doc_dir}/example
 install(FILES ${quickstart}/stoker.yaml ${quickstart}/train.py ${quickstart}/requirements.txt
 	DESTINATION ${doc_dir}/examples/quickstart)
 
-# The papers of what the agent and the programs bring along from other packages.
+# Licences of what the agent and the programs bring along from other packages.
 set(bring_along ${curl_runtime}
 	/usr/share/doc/ca-certificates/copyright)
 if(static_archive)

@@ -1,5 +1,5 @@
 # shellcheck shell=sh
-# What scripts that make bundles share; to be sourced.
+# Shared by the scripts that make bundles; to be sourced.
 
 # needed FILE…: the paths of the shared libraries that the files need, and of the loader.
 needed() {

@@ -1,8 +1,9 @@
 #!/bin/sh
 # Gathers the papers of the Debian packages that the files of a bundle come from: copyright
 # and licence of each package in FOLDER/PACKAGE, and in FOLDER/common-licenses the texts that
-# these papers point to and that only a Debian system has. A file of no package is listed in
-# FOLDER/unknown. The libraries that a FILE or a PROGRAM of stoker needs count as files.
+# these papers point to and that only a Debian system has. A file of no package, and a package without
+# papers, is listed in FOLDER/unknown. The libraries that a FILE or a PROGRAM of stoker needs count as
+# files.
 #
 # usage: licences.sh FOLDER [PROGRAM…] -- FILE…
 set -eu
@@ -15,6 +16,7 @@ rm -rf "$folder"
 mkdir -p "$folder/common-licenses"
 copy=$(mktemp -d)
 trap 'rm -rf "$copy"' EXIT
+: >"$copy/texts"
 
 # A package may name a file by /lib though that is a link to /usr/lib, and the other way round.
 names_of() {
@@ -38,12 +40,15 @@ sed 's/^[^ ]* //' "$copy/owners" >"$copy/owned"
 while read -r file; do
 	names_of "$file" | grep -qxFf - "$copy/owned" || echo "$file" >>"$folder/unknown"
 done <"$copy/files"
-sed 's/[:,].*//' "$copy/owners" | LC_ALL=C sort -u |
+sed 's/[:,].*//' "$copy/owners" | LC_ALL=C sort -u >"$copy/packages"
 while read -r package; do
-	cp -L "/usr/share/doc/$package/copyright" "$folder/$package"
+	paper=/usr/share/doc/$package/copyright
+	[ -e "$paper" ] || { echo "$package" >>"$folder/unknown" && continue; }
+	cp -L "$paper" "$folder/$package"
 	chmod 644 "$folder/$package"
-	grep -o '/usr/share/common-licenses/[A-Za-z0-9.+-]*[A-Za-z0-9]' "$folder/$package" || :
-done | LC_ALL=C sort -u |
+	grep -o '/usr/share/common-licenses/[A-Za-z0-9.+-]*[A-Za-z0-9]' "$paper" >>"$copy/texts" || :
+done <"$copy/packages"
+LC_ALL=C sort -u "$copy/texts" >"$copy/common"
 while read -r text; do
 	[ ! -f "$text" ] || cp -L "$text" "$folder/common-licenses/"
-done
+done <"$copy/common"

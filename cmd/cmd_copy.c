@@ -1,9 +1,10 @@
 /* cache pull, cache push, cp: copies from one store to another, with their progress. */
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
+#include <unistd.h>
 
 #include "cmd/args/cache_args.h"
 #include "cmd/cmd.h"
@@ -19,6 +20,7 @@
 struct ticker {
 	bool draws, shown;
 	bool dry_run;
+	const char *only; /* as in the options of the sync */
 };
 
 static void ticker_clear(struct ticker *ticker)
@@ -105,13 +107,16 @@ static void print_sum(const struct sync_sum *sum, bool dry_run)
 			"another process is writing to it; run the same command again to continue");
 }
 
-/* Copies, and shows what is copied. Returns an exit code, or -1; with `whole`, an object that is
- * refused is a failure. */
+/* Copies, and shows what is copied. Returns an exit code, or -1. `url` is what must be there and
+ * arrive as a whole; NULL: a cache, which may be empty and hold names that cannot be files. */
 static int copy_objects(struct store *from, struct store *to, struct sync_options options,
-			bool whole, struct err **err)
+			const char *url, struct err **err)
 {
-	struct ticker ticker = { .draws = out_draws(), .dry_run = options.dry_run };
+	struct ticker ticker = { .draws = out_draws(),
+				 .dry_run = options.dry_run,
+				 .only = options.only };
 	struct sync_sum sum;
+	int64_t found = 0;
 	int result;
 
 	options.on_object = print_object;
@@ -125,9 +130,14 @@ static int copy_objects(struct store *from, struct store *to, struct sync_option
 		print_sum(&sum, ticker.dry_run);
 	if (result < 0)
 		return -1;
-	return sum.objects[SYNC_FAILED] > 0 || (whole && sum.objects[SYNC_REFUSED] > 0)
-		       ? EXIT_REFUSED
-		       : EXIT_DONE;
+	for (int fate = 0; fate < SYNC_FATES; fate++)
+		found += sum.objects[fate];
+	if (url && found == 0) {
+		err_set(err, EXIT_REFUSED, "nothing is left at '%s'", url);
+		return err_hint(err, "restore it from a copy, if there is one");
+	}
+	return sum.objects[SYNC_FAILED] > 0 || (url && sum.objects[SYNC_REFUSED] > 0) ? EXIT_REFUSED
+										      : EXIT_DONE;
 }
 
 /* --- caches --- */
@@ -145,16 +155,16 @@ static int transfer_cache(const struct args *args, struct store *from, struct st
 		err_set(err, EXIT_USAGE, "--only cannot be '%s'", options.only);
 		return err_hint(err, "write the beginning of a path in the cache, such as stoker/");
 	}
-	return copy_objects(from, to, options, false, err);
+	return copy_objects(from, to, options, NULL, err);
 }
 
-static int must_be_directory(const struct store *store, const char *named, const char *other,
+static int must_be_directory(const struct store *store, const char *named, const char *hint,
 			     struct err **err)
 {
 	if (store_directory(store))
 		return 0;
 	err_set(err, EXIT_REFUSED, "'%s' is not a directory", named);
-	return err_hint(err, "'stoker help %s' explains the other direction", other);
+	return err_hint(err, "%s", hint);
 }
 
 int cmd_cache_pull(const struct args *args, struct err **err)
@@ -163,7 +173,8 @@ int cmd_cache_pull(const struct args *args, struct err **err)
 
 	if (cache_args_open(args->operands[0], &from, err) < 0 ||
 	    store_open(args->operands[1], &to, err) < 0 ||
-	    must_be_directory(to, args->operands[1], "cache push", err) < 0)
+	    must_be_directory(to, args->operands[1],
+			      "'stoker help cache push' explains the other direction", err) < 0)
 		return -1;
 	return transfer_cache(args, from, to, err);
 }
@@ -173,7 +184,8 @@ int cmd_cache_push(const struct args *args, struct err **err)
 	AUTO(store_freep) struct store *from = NULL, *to = NULL;
 
 	if (cache_args_open(args->operands[0], &from, err) < 0 ||
-	    must_be_directory(from, args->operands[0], "cache pull", err) < 0 ||
+	    must_be_directory(from, args->operands[0],
+			      "'stoker help cache pull' explains the other direction", err) < 0 ||
 	    store_open(args->operands[1], &to, err) < 0)
 		return -1;
 	return transfer_cache(args, from, to, err);
@@ -187,6 +199,7 @@ struct copied {
 	const char *what; /* "checkpoint", "outputs" or "log" */
 	char run[JOURNAL_RUN_MAX];
 	struct journal *journal;
+	struct store *to;
 	struct attempt_of of;
 };
 
@@ -194,13 +207,27 @@ static void copied_release(struct copied *copied)
 {
 	attempt_of_release(&copied->of);
 	journal_freep(&copied->journal);
+	store_freep(&copied->to);
+}
+
+/* Checkpoint and outputs are the newest of the run, whichever attempt made them. */
+static int check_options(const struct args *args, const char *what, struct err **err)
+{
+	enum opt_id id = args->given[OPT_PHASE] ? OPT_PHASE : OPT_ATTEMPT;
+
+	if (!args->given[id] || strcmp(what, "log") == 0)
+		return 0;
+	err_set(err, EXIT_USAGE, "--%s chooses a log, not %s", args_opt_rows[id].name, what);
+	return err_hint(err, "omit --%s: the newest %s copied", args_opt_rows[id].name,
+			strcmp(what, "outputs") == 0 ? "outputs are" : "checkpoint is");
 }
 
 /* Reads RUN:WHAT; the run is @last if only WHAT is given. */
 static int find_copied(const struct args *args, struct copied *ret, struct err **err)
 {
 	static const char *const words[] = { "checkpoint", "outputs", "log" };
-	const char *text = args->operands[0], *colon = strrchr(text, ':');
+	const char *text = args->operands[0], *dest = args->operands[1],
+		   *colon = strrchr(text, ':');
 	AUTO(auto_free) char *run = mem_copy_n(text, colon ? (size_t)(colon - text) : 0);
 
 	for (size_t i = 0; i < STK_LENGTH(words); i++)
@@ -210,40 +237,60 @@ static int find_copied(const struct args *args, struct copied *ret, struct err *
 		err_set(err, EXIT_USAGE, "'%s' names nothing that can be copied", text);
 		return err_hint(err, "write RUN:checkpoint, RUN:outputs or RUN:log");
 	}
-	if (journal_open(args->value[OPT_STATE], JOURNAL_READ, &ret->journal, err) < 0 ||
+	if (check_options(args, ret->what, err) < 0 ||
+	    attempt_of_ask(&ret->of, args, ret->run, err) < 0 ||
+	    store_open(dest, &ret->to, err) < 0 ||
+	    must_be_directory(ret->to, dest, "name a directory on this machine", err) < 0 ||
+	    journal_open(args->value[OPT_STATE], JOURNAL_READ, &ret->journal, err) < 0 ||
 	    journal_resolve(ret->journal, run[0] ? run : "@last", ret->run, err) < 0 ||
-	    attempt_of_find(args, ret->journal, ret->run, &ret->of, err) < 0)
+	    attempt_of_find(&ret->of, ret->journal, err) < 0)
 		return -1;
 	return attempt_of_open(&ret->of, err);
 }
 
-/* True for a place that is one file: a checkpoint may be. */
-static bool is_file(const char *url)
+/* Copies what the folder or prefix `url` holds into `to`. */
+static int copy_folder(const char *url, struct store *to, struct err **err)
 {
-	struct stat st;
+	AUTO(store_freep) struct store *from = NULL;
 
-	return stat(url, &st) == 0 && S_ISREG(st.st_mode);
+	if (store_open(url, &from, err) < 0)
+		return -1;
+	return copy_objects(from, to, (struct sync_options){ .once = true }, url, err);
 }
 
-/* Copies what lies at `url` into the folder `dest`: what a folder or prefix holds, or one file. */
-static int copy_url(const char *url, const char *dest, struct err **err)
+/* Leaves out what only begins with the name. */
+static enum sync_stage only_one(void *arg, const char *key)
 {
-	bool one = is_file(url);
-	AUTO(auto_free) char *folder = one ? fs_dirname(url) : mem_copy(url);
-	AUTO(store_freep) struct store *from = NULL, *to = NULL;
-	struct sync_options options = { .only = one ? fs_basename(url) : NULL, .once = true };
+	const struct ticker *ticker = arg;
 
-	if (store_open(folder, &from, err) < 0 || store_open(dest, &to, err) < 0 ||
-	    must_be_directory(to, dest, "cp", err) < 0)
+	return strcmp(key, ticker->only) == 0 ? SYNC_AT_ONCE : SYNC_NOT;
+}
+
+/* Copies a checkpoint: a folder beneath its own name, or one file. */
+static int copy_checkpoint(const char *url, struct store *to, struct err **err)
+{
+	const char *name = fs_basename(url);
+	AUTO(auto_free) char *above = fs_dirname(url);
+	AUTO(auto_free) char *folder = fs_join(store_directory(to), name);
+	AUTO(store_freep) struct store *from = NULL, *below = NULL;
+	struct sync_options options = { .only = name, .stage = only_one, .once = true };
+	struct store_object object;
+	int is_file;
+
+	if (store_open(above, &from, err) < 0)
 		return -1;
-	return copy_objects(from, to, options, true, err);
+	is_file = store_stat(from, name, &object, err);
+	if (is_file > 0)
+		return copy_objects(from, to, options, url, err);
+	if (is_file < 0 || store_open(folder, &below, err) < 0)
+		return -1;
+	return copy_folder(url, below, err);
 }
 
 /* Copies the newest complete checkpoint, or the outputs of the newest attempt that left any. */
-static int copy_made(const struct copied *copied, const char *dest, struct err **err)
+static int copy_made(const struct copied *copied, struct err **err)
 {
 	json_auto_t *status = NULL;
-	AUTO(auto_free) char *folder = NULL;
 	bool is_checkpoint = strcmp(copied->what, "checkpoint") == 0;
 	const char *url;
 
@@ -255,48 +302,51 @@ static int copy_made(const struct copied *copied, const char *dest, struct err *
 			is_checkpoint ? "complete checkpoint" : "outputs");
 		return err_hint(err, "'stoker status %s' shows what it has made", copied->run);
 	}
-	folder = is_checkpoint && !is_file(url) ? fs_join(dest, fs_basename(url)) : mem_copy(dest);
-	out_note("%s of run %s: %s to %s", copied->what, copied->run, url, folder);
-	return copy_url(url, folder, err);
+	out_note("%s of run %s: %s to %s", copied->what, copied->run, url,
+		 store_directory(copied->to));
+	return is_checkpoint ? copy_checkpoint(url, copied->to, err)
+			     : copy_folder(url, copied->to, err);
 }
 
-/* Leaves out the agent's own lines of a log that comes in pieces. */
-struct own_lines {
-	FILE *file;
-	struct sb start; /* of a line, while it may become a line of the agent */
-	bool inside;     /* a line of the agent, or of the command, is being passed */
+/* Takes the agent's own lines out of a log that comes in pieces. */
+struct log_filter {
+	struct sb passed; /* not written yet */
+	size_t matched;   /* bytes of AGENT_LINE with which the line has begun so far */
+	bool inside;      /* a line of the agent, or of the command, is being passed */
 	bool own;
 };
 
-static void pass_byte(struct own_lines *lines, char byte)
+static void filter_release(struct log_filter *filter)
+{
+	sb_release(&filter->passed);
+}
+
+static void pass_byte(struct log_filter *filter, char byte)
 {
 	static const char prefix[] = AGENT_LINE;
 
-	if (lines->inside) {
-		if (!lines->own)
-			fputc(byte, lines->file);
-		lines->inside = byte != '\n';
+	if (!filter->inside && byte == prefix[filter->matched]) {
+		filter->inside = filter->own = ++filter->matched == sizeof prefix - 1;
 		return;
 	}
-	sb_addc(&lines->start, byte);
-	if (strncmp(lines->start.text, prefix, lines->start.len) == 0 && byte != '\n') {
-		lines->inside = lines->own = lines->start.len == sizeof prefix - 1;
-	} else {
-		fwrite(lines->start.text, 1, lines->start.len, lines->file);
-		lines->own = false;
-		lines->inside = byte != '\n';
-	}
-	if (lines->inside || byte == '\n')
-		sb_clear(&lines->start);
+	if (!filter->inside)
+		sb_add(&filter->passed, prefix, filter->matched);
+	if (!filter->own)
+		sb_addc(&filter->passed, byte);
+	filter->matched = 0;
+	filter->inside = byte != '\n';
+	filter->own &= filter->inside;
 }
 
-static int read_log(const struct attempt_of *of, int node, struct own_lines *lines,
-		    struct err **err)
+/* Writes the log of a node. Returns 0, -1 with an error, or the errno of a failed write. */
+static int write_log(const struct attempt_of *of, int node, int fd, struct err **err)
 {
+	AUTO(filter_release) struct log_filter filter = { .passed = SB_INIT };
 	uint64_t offset = 0;
 	size_t got = LOG_CHUNK;
+	int failed = 0;
 
-	while (got == LOG_CHUNK) {
+	while (got == LOG_CHUNK && failed == 0) {
 		AUTO(sb_release) struct sb chunk = SB_INIT_MAX(LOG_CHUNK);
 
 		if (of->engine->ops->logs(of->engine, of->job, of->prefix, node, &offset, LOG_CHUNK,
@@ -304,10 +354,13 @@ static int read_log(const struct attempt_of *of, int node, struct own_lines *lin
 			return -1;
 		got = chunk.len;
 		for (size_t i = 0; i < got; i++)
-			pass_byte(lines, chunk.text[i]);
+			pass_byte(&filter, chunk.text[i]);
+		if (got < LOG_CHUNK && !filter.inside)
+			sb_add(&filter.passed, AGENT_LINE, filter.matched);
+		failed = fs_write_full(fd, filter.passed.text, filter.passed.len);
+		sb_clear(&filter.passed);
 	}
-	fwrite(lines->start.text ? lines->start.text : "", 1, lines->start.len, lines->file);
-	return 0;
+	return failed;
 }
 
 static int copy_log(const struct attempt_of *of, int node, const char *dest, struct err **err)
@@ -316,18 +369,15 @@ static int copy_log(const struct attempt_of *of, int node, const char *dest, str
 	char *name = mem_format("%s-%lld-node-%d.log", flow_phase_names[of->phase],
 				(long long)of->attempt, node);
 	AUTO(auto_free) char *path = fs_join(dest, name);
-	AUTO(sb_release) struct sb start = SB_INIT;
-	struct own_lines lines = { .file = fopen(path, "we"), .start = start };
-	int result;
+	AUTO(auto_close) int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+	int failed = fd < 0 ? errno : write_log(of, node, fd, err);
 
-	if (!lines.file)
-		return fs_error(err, errno, "cannot write '%s'", path);
-	result = read_log(of, node, &lines, err);
-	start = lines.start;
-	if (fclose(lines.file) != 0 && result == 0)
-		result = fs_error(err, errno, "cannot write '%s'", path);
-	if (result < 0)
+	if (failed < 0)
 		return -1;
+	if (failed == 0 && close(TAKE_FD(fd)) < 0)
+		failed = errno;
+	if (failed > 0)
+		return fs_error(err, failed, "cannot write '%s'", path);
 	if (out_is_json()) {
 		json_auto_t *row =
 			json_pack("{s:s, s:i, s:s}", "what", "log", "node", node, "path", path);
@@ -341,12 +391,13 @@ static int copy_log(const struct attempt_of *of, int node, const char *dest, str
 int cmd_cp(const struct args *args, struct err **err)
 {
 	AUTO(copied_release) struct copied copied = { 0 };
-	const char *dest = args->operands[1];
+	const char *dest;
 
 	if (find_copied(args, &copied, err) < 0)
 		return -1;
 	if (strcmp(copied.what, "log") != 0)
-		return copy_made(&copied, dest, err);
+		return copy_made(&copied, err);
+	dest = store_directory(copied.to);
 	if (fs_mkdirs(dest, err) < 0)
 		return -1;
 	for (int64_t node = 0; node < copied.of.nodes; node++)

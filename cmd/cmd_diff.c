@@ -76,8 +76,16 @@ int cmd_diff(const struct args *args, struct err **err)
 	json_auto_t *old = NULL, *new = NULL, *rows = NULL;
 	const json_t *row;
 	size_t i;
-	int code = find_plan(args, args->operands[0], &old, err);
+	int code;
 
+	if (args->sets[0] && !looks_like_a_file(args->operands[0]) &&
+	    !looks_like_a_file(args->operands[1])) {
+		err_set(err, EXIT_USAGE,
+			"--set and --engine change a spec, and '%s' and '%s' are runs",
+			args->operands[0], args->operands[1]);
+		return err_hint(err, "write a spec with a dot or a slash, such as ./stoker.yaml");
+	}
+	code = find_plan(args, args->operands[0], &old, err);
 	if (code == 0)
 		code = find_plan(args, args->operands[1], &new, err);
 	if (code != 0)

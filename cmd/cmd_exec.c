@@ -1,7 +1,6 @@
 /* exec: a command beside the command of a job, with its environment and in its folder. */
 #include <errno.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -79,7 +78,7 @@ static int no_command(const struct attempt_of *of, int64_t node, struct err **er
 {
 	err_set(err, EXIT_REFUSED, "no command of job %s runs on node %lld of this machine now",
 		of->job, (long long)node);
-	return err_hint(err, "'stoker status' shows the state of the attempts");
+	return err_hint(err, "'stoker status %s' shows the state of the attempts", of->run);
 }
 
 int cmd_exec(const struct args *args, struct err **err)
@@ -99,15 +98,11 @@ int cmd_exec(const struct args *args, struct err **err)
 		return err_hint(err, "write, for instance, stoker exec @last -- ps -ef");
 	}
 	if (args_number(args, OPT_NODE, 0, &node, err) < 0 ||
+	    attempt_of_ask(&of, args, run, err) < 0 ||
 	    journal_open(args->value[OPT_STATE], JOURNAL_READ, &journal, err) < 0 ||
 	    journal_resolve(journal, first ? args->operands[0] : "@last", run, err) < 0 ||
-	    attempt_of_find(args, journal, run, &of, err) < 0)
-		return -1;
-	if (node >= of.nodes) {
-		err_set(err, EXIT_USAGE, "run %s has no node %lld", run, (long long)node);
-		return err_hint(err, "nodes are counted from 0");
-	}
-	if (attempt_of_open(&of, err) < 0)
+	    attempt_of_find(&of, journal, err) < 0 || attempt_of_check_node(&of, node, err) < 0 ||
+	    attempt_of_open(&of, err) < 0)
 		return -1;
 	ops = of.engine->ops;
 	if (!ops->process)

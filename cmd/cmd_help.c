@@ -42,6 +42,34 @@ static const char *nearest(const struct cmd *table, const char *topic)
 	return best ? best : spec_field_nearest(topic);
 }
 
+static void command_json(const struct cmd *cmd)
+{
+	json_auto_t *object = json_pack("{s:s, s:s, s:s}", "command", cmd->name, "operands",
+					cmd->operands, "summary", cmd->summary);
+	json_t *options = json_array(), *exits = json_array();
+
+	for (int id = 0; id < OPT_COUNT; id++)
+		if (((OPTS_GLOBAL | cmd->options) >> id & 1) && args_opt_rows[id].help)
+			json_array_append_new(options, json_string(args_opt_rows[id].name));
+	for (const enum exit_code *code = cmd->exits; *code != EXIT_DONE; code++)
+		json_array_append_new(exits, json_integer((int)*code));
+	js_put(object, "options", options);
+	js_put(object, "exit_codes", exits);
+	out_json(object);
+}
+
+/* Prints the rows of a topic's table; without one, those of the commands. */
+static void print_json(const struct cmd *table, const struct topic *topic)
+{
+	if (topic && topic->write_json) {
+		topic->write_json();
+		return;
+	}
+	for (const struct cmd *cmd = table; cmd->name; cmd++)
+		if (cmd_is_shown(cmd))
+			command_json(cmd);
+}
+
 static int help_on(const struct cmd *table, const char *name, struct err **err)
 {
 	AUTO(doc_release) struct doc doc = DOC_TERMINAL;
@@ -74,38 +102,11 @@ static int help_on(const struct cmd *table, const char *name, struct err **err)
 			err,
 			"'stoker help' lists the commands, 'stoker help topics' the other topics");
 	}
-	show(&doc);
+	if (out_is_json())
+		print_json(table, topic);
+	else
+		show(&doc);
 	return EXIT_DONE;
-}
-
-static void command_json(const struct cmd *cmd)
-{
-	json_auto_t *object = json_pack("{s:s, s:s, s:s}", "command", cmd->name, "operands",
-					cmd->operands, "summary", cmd->summary);
-	json_t *options = json_array(), *exits = json_array();
-
-	for (int id = 0; id < OPT_COUNT; id++)
-		if (((OPTS_GLOBAL | cmd->options) >> id & 1) && args_opt_rows[id].help)
-			json_array_append_new(options, json_string(args_opt_rows[id].name));
-	for (const enum exit_code *code = cmd->exits; *code != EXIT_DONE; code++)
-		json_array_append_new(exits, json_integer((int)*code));
-	js_put(object, "options", options);
-	js_put(object, "exit_codes", exits);
-	out_json(object);
-}
-
-/* Prints the rows of a topic's table; for any other name, those of the commands. */
-static void print_json(const struct cmd *table, const char *name)
-{
-	const struct topic *topic = name ? topic_find(name) : NULL;
-
-	if (topic && topic->write_json) {
-		topic->write_json();
-		return;
-	}
-	for (const struct cmd *cmd = table; cmd->name; cmd++)
-		if (cmd_is_shown(cmd))
-			command_json(cmd);
 }
 
 int cmd_help(const struct args *args, struct err **err)
@@ -113,12 +114,12 @@ int cmd_help(const struct args *args, struct err **err)
 	AUTO(doc_release) struct doc doc = DOC_TERMINAL;
 	AUTO(auto_free) char *both = NULL;
 
-	if (out_is_json()) {
-		print_json(args->table, args->operand_count ? args->operands[0] : NULL);
-		return EXIT_DONE;
-	}
 	if (args->given[OPT_HELP] && strcmp(args->cmd->name, "help") != 0)
 		return help_on(args->table, args->cmd->name, err);
+	if (args->operand_count == 0 && out_is_json()) {
+		print_json(args->table, NULL);
+		return EXIT_DONE;
+	}
 	if (args->operand_count == 0) {
 		manual_overview(&doc, args->table);
 		show(&doc);

@@ -1,8 +1,5 @@
 /* logs: the output of an attempt's command, on one node or on all. */
 #include <stdlib.h>
-#include <string.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "cmd/cmd.h"
 #include "cmd/follow/attempt_of.h"
@@ -11,6 +8,7 @@
 #include "cmd/screen/out.h"
 #include "jobs/base/text/regex.h"
 #include "jobs/base/text/tail.h"
+#include "jobs/base/text/when.h"
 #include "jobs/store/order.h"
 
 #define LOG_CHUNK ((size_t)1 << 20)
@@ -40,7 +38,6 @@ struct log_view {
 	struct follow follow; /* first: the turn gets this */
 	const struct args *args;
 	struct attempt_of of;
-	int64_t asked; /* --attempt; 0: the newest */
 	struct node_output *nodes;
 	size_t node_count;
 	bool all_nodes;
@@ -50,20 +47,6 @@ struct log_view {
 };
 
 /* --- lines --- */
-
-/* Returns "2026-11-29 12:30:59" for a terminal, else RFC 3339; "-" if the time is not known. */
-static const char *time_text(struct utc at, char text[UTC_TEXT])
-{
-	time_t seconds = (time_t)(at.ms / 1000);
-	struct tm local;
-
-	if (at.ms == 0)
-		return "-";
-	if (!isatty(STDOUT_FILENO))
-		return clock_utc_format(at, text);
-	return localtime_r(&seconds, &local) && strftime(text, UTC_TEXT, "%F %T", &local) > 0 ? text
-											      : "-";
-}
 
 static void print_json_line(const struct node_output *log, const struct kept_line *line)
 {
@@ -87,7 +70,7 @@ static void print_json_line(const struct node_output *log, const struct kept_lin
 static void print_line(const struct node_output *log, const struct kept_line *line)
 {
 	AUTO(sb_release) struct sb text = SB_INIT;
-	char at[UTC_TEXT];
+	char at[WHEN_TEXT], utc[UTC_TEXT];
 
 	if (out_is_json()) {
 		print_json_line(log, line);
@@ -96,7 +79,10 @@ static void print_line(const struct node_output *log, const struct kept_line *li
 	if (log->view->all_nodes)
 		sb_addf(&text, "[node %d] ", log->node);
 	if (log->view->args->given[OPT_TIMESTAMPS])
-		sb_addf(&text, "%s ", time_text(line->at, at));
+		sb_addf(&text, "%s ",
+			line->at.ms == 0  ? "-"
+			: out_width() > 0 ? when_instant(line->at, clock_utc_now(), true, at)
+					  : clock_utc_format(line->at, utc));
 	sb_add(&text, line->text, line->len);
 	if (line->lost)
 		sb_addf(&text, " … (%llu more bytes)", (unsigned long long)line->lost);
@@ -255,8 +241,8 @@ static int print_logs(struct log_view *view, struct err **err)
 
 /* --- the attempt --- */
 
-/* Begins with an attempt: what is left of the one before is printed. */
-static void enter_attempt(struct log_view *view, const struct event *ev)
+/* Prints what is left of the attempt before. */
+static void leave_attempt(struct log_view *view)
 {
 	for (size_t i = 0; i < view->node_count; i++) {
 		struct node_output *log = &view->nodes[i];
@@ -265,29 +251,22 @@ static void enter_attempt(struct log_view *view, const struct event *ev)
 		tail_release(&log->tail);
 		tail_init(&log->tail);
 	}
-	attempt_of_enter(&view->of, view->follow.run, ev);
 }
 
 /* Finds the newest attempt, or the requested one. */
 static int find_attempt(void *arg, const struct event *ev, json_t *row, struct err **err)
 {
 	struct log_view *view = arg;
-	const char *phase = view->args->value[OPT_PHASE];
 
 	(void)err;
 	view->follow.next = js_int(row, "seq", view->follow.next) + 1;
 	if (!ev)
 		return 0;
-	if (ev->kind == EV_RUN_CREATED)
-		view->of.plan = json_incref(ev->plan);
 	if (ev->kind == EV_RUN_ENDED)
 		view->follow.ended = true;
-	if (ev->kind != EV_ATTEMPT_INTENDED ||
-	    (phase && strcmp(phase, flow_phase_names[ev->phase]) != 0))
-		return 0;
-	if (view->args->given[OPT_ATTEMPT] && ev->attempt != view->asked)
-		return 0;
-	enter_attempt(view, ev);
+	if (attempt_of_is_wanted(&view->of, ev))
+		leave_attempt(view);
+	attempt_of_add(&view->of, ev);
 	return 0;
 }
 
@@ -312,14 +291,9 @@ static int logs_turn(struct follow *follow)
 /* Chooses the nodes whose logs are printed. */
 static int choose_nodes(struct log_view *view, int64_t node, struct err **err)
 {
-	int64_t count = js_int(view->of.plan, "nodes", 1);
-
-	if (node >= count) {
-		err_set(err, EXIT_USAGE, "run %s has no node %lld", view->follow.run,
-			(long long)node);
-		return err_hint(err, "nodes are counted from 0");
-	}
-	view->node_count = view->all_nodes ? (size_t)count : 1;
+	if (attempt_of_check_node(&view->of, node, err) < 0)
+		return -1;
+	view->node_count = view->all_nodes ? (size_t)view->of.nodes : 1;
 	view->nodes = mem_zero(view->node_count, sizeof *view->nodes);
 	for (size_t i = 0; i < view->node_count; i++) {
 		view->nodes[i].view = view;
@@ -374,7 +348,7 @@ static int read_options(struct log_view *view, struct err **err)
 		err_set(err, EXIT_USAGE, "--node and --all-nodes exclude each other");
 		return err_hint(err, "give one of them");
 	}
-	if (args_number(args, OPT_ATTEMPT, 0, &view->asked, err) < 0 ||
+	if (attempt_of_ask(&view->of, args, view->follow.run, err) < 0 ||
 	    args_number(args, OPT_TAIL, -1, &view->last_count, err) < 0 ||
 	    args_moment(args, OPT_SINCE, clock_utc_now(), &view->since, err) < 0)
 		return -1;
@@ -406,7 +380,7 @@ int cmd_logs(const struct args *args, struct err **err)
 	if (journal_read(journal, run, 1, find_attempt, &view, err) < 0)
 		return -1;
 	if (!view.of.job[0] && !args->given[OPT_FOLLOW])
-		return attempt_of_absent(args, run, err);
+		return attempt_of_absent(&view.of, err);
 	if (choose_nodes(&view, node, err) < 0 || attempt_of_open(&view.of, err) < 0)
 		return -1;
 	if ((args->given[OPT_SINCE] || args->given[OPT_TIMESTAMPS]) && check_times(&view, err) < 0)

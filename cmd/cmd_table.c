@@ -62,9 +62,8 @@ const struct cmd cmd_table[] = {
 	  .examples = { { "stoker attach @last", "follows the newest run" } } },
 	{ "wait", "[RUN]", 0, 1, OPT_BIT(TIMEOUT) | OPT_BIT(LEASE),
 	  "wait for the end of a run and return its exit code",
-	  "Prints nothing but the outcome. Without a driver the run does not go on: that is noted, "
-	  "and\n"
-	  "waited for all the same.",
+	  "Prints nothing but the outcome. A run without a driver does not go on: that is noted,\n"
+	  "and the wait continues.",
 	  cmd_wait, .fallback = "@last",
 	  .exits = { EXIT_RUN_FAILED, EXIT_SPEC, EXIT_REFUSED, EXIT_GATE, EXIT_STOPPED,
 		     EXIT_DETACHED, EXIT_NOT_FOUND, EXIT_UNREACHABLE },
@@ -91,9 +90,8 @@ const struct cmd cmd_table[] = {
 			  "continues run m5 from the last good event of its damaged journal" } } },
 	{ "stop", "[RUN]", 0, 1, OPT_BIT(REASON) | OPT_BIT(LEASE),
 	  "stop a run on its engine and record why",
-	  "Returns when the run has ended. A driver of the run stops it and exits with 6. On a "
-	  "terminal\n"
-	  "RUN may be left out: the unfinished runs are shown, and one is asked for.",
+	  "Returns when the run has ended. A driver of the run stops it and exits with 6. On a\n"
+	  "terminal RUN may be left out: the unfinished runs are shown, and one is asked for.",
 	  cmd_stop,
 	  .exits = { EXIT_REFUSED, EXIT_BUSY, EXIT_DETACHED, EXIT_NOT_FOUND, EXIT_UNREACHABLE },
 	  .examples = { { "stoker stop @last --reason \"wrong data\"",
@@ -128,10 +126,10 @@ const struct cmd cmd_table[] = {
 		  OPT_BIT(PRUNE) | OPT_BIT(WITH_CHECKPOINTS) | OPT_BIT(DRY_RUN) | OPT_BIT(LEASE),
 	  "list all runs, newest first",
 	  "A terminal that is too narrow shows fewer columns; --json and a pipe have all of them.\n"
-	  "--since is about the time at which a run was created. -v reads every event of every "
-	  "run,\n"
-	  "and so finds damage of runs that have ended; it shows all columns, in as many lines as\n"
-	  "they take. --size and --live look at each listed run: --limit keeps them quick.\n\n"
+	  "--since is about the time at which a run was created. -v reads every event of every\n"
+	  "run, and so finds damage of runs that have ended; it shows all columns, in as many "
+	  "lines\n"
+	  "as they take. --size and --live look at each listed run: --limit keeps them quick.\n\n"
 	  "--prune AGE forgets the runs that ended longer ago, as rm does, and names them.",
 	  cmd_list, .exits = { EXIT_REFUSED, EXIT_BUSY },
 	  .examples = { { "stoker list", "lists all runs" },
@@ -151,11 +149,9 @@ const struct cmd cmd_table[] = {
 	  OPT_BIT(FOLLOW) | OPT_BIT(PHASE) | OPT_BIT(ATTEMPT) | OPT_BIT(NODE) | OPT_BIT(ALL_NODES) |
 		  OPT_BIT(TAIL) | OPT_BIT(SINCE) | OPT_BIT(GREP) | OPT_BIT(TIMESTAMPS),
 	  "print the output of the command of an attempt",
-	  "Without --attempt, of the newest attempt. Control characters are shown as escapes such "
-	  "as\n"
-	  "\\x1b. Times are those at which stoker's agent read the output, to a second; for a "
-	  "workspace\n"
-	  "in S3, those at which it was uploaded.",
+	  "Without --attempt, of the newest attempt. Control characters are shown as escapes such\n"
+	  "as \\x1b. Times are those at which stoker's agent read the output, to a second; for a\n"
+	  "workspace in S3, those at which it was uploaded.",
 	  cmd_logs, .fallback = "@last", .exits = { EXIT_REFUSED, EXIT_NOT_FOUND },
 	  .examples = { { "stoker logs @last --follow", "follows the output of the job" },
 			{ "stoker logs --tail 20 --all-nodes",
@@ -191,11 +187,10 @@ const struct cmd cmd_table[] = {
 			  "shows from which step on the slower compilation pays" } } },
 	{ "cp", "RUN:WHAT DEST", 2, 2, OPT_BIT(PHASE) | OPT_BIT(ATTEMPT),
 	  "copy the newest checkpoint, the outputs or the logs of a run into a directory",
-	  "RUN:checkpoint copies the newest complete checkpoint, under its own name; RUN:outputs "
-	  "what\n"
-	  "the newest attempt left in STOKER_OUTPUT_DIR; RUN:log the output of all nodes, a file "
-	  "for\n"
-	  "each. DEST is made if it is absent. After an interruption the same command continues.",
+	  "RUN:checkpoint copies the newest complete checkpoint, under its own name; RUN:outputs\n"
+	  "what the newest attempt left in STOKER_OUTPUT_DIR; RUN:log the output of all nodes, a\n"
+	  "file for each: --phase and --attempt choose the attempt. DEST is made if it is absent.\n"
+	  "After an interruption the same command continues.",
 	  cmd_cp, .exits = { EXIT_REFUSED, EXIT_NOT_FOUND, EXIT_UNREACHABLE },
 	  .examples = { { "stoker cp @last:checkpoint models/",
 			  "copies the newest complete checkpoint" },
@@ -203,10 +198,9 @@ const struct cmd cmd_table[] = {
 			  "copies the logs of the newest precompile attempt" } } },
 	{ "exec", "[RUN] -- CMD…", 1, -1, OPT_BIT(NODE) | OPT_BIT(PHASE) | OPT_BIT(ATTEMPT),
 	  "run a command beside a job of this machine",
-	  "The command gets the environment, secrets included, and the folder of the job's "
-	  "command, "
-	  "and\n"
-	  "this terminal; its exit status is that of exec. On AWS the way of the service is named.",
+	  "The command gets the environment, secrets included, and the folder of the job's\n"
+	  "command, and this terminal; its exit status is that of exec. On AWS the way of the\n"
+	  "service is named.",
 	  cmd_exec, .exits = { EXIT_REFUSED, EXIT_NOT_FOUND },
 	  .examples = { { "stoker exec -- ps -ef",
 			  "looks at the processes from within the newest job" },
@@ -295,11 +289,9 @@ const struct cmd cmd_table[] = {
 	  "bash: stoker completion bash > ~/.local/share/bash-completion/completions/stoker\n\n"
 	  "zsh: stoker completion zsh > a folder of $fpath, as _stoker, before compinit runs\n\n"
 	  "fish: stoker completion fish > ~/.config/fish/completions/stoker.fish\n\n"
-	  "The Debian package and the archive for any Linux bring all three. They ask stoker for "
-	  "the words that may come "
-	  "next, "
-	  "so they always fit its version: commands, options and their values, specs, runs, "
-	  "fields and topics.",
+	  "The Debian package and the archive for any Linux bring all three. They ask stoker for\n"
+	  "the words that may come next, so they always fit its version: commands, options and\n"
+	  "their values, specs, runs, fields and topics.",
 	  cmd_completion,
 	  .examples = { { "source <(stoker completion bash)",
 			  "enables completion in this bash" } } },

@@ -404,6 +404,7 @@ int args_moment(const struct args *args, enum opt_id id, struct utc now, struct 
 					     "%Y-%m-%dT%H:%M", "%Y-%m-%d %H:%M", "%Y-%m-%d" };
 	const char *text = args->value[id], *end;
 	int64_t age;
+	int day;
 
 	*ret = (struct utc){ 0 };
 	if (!args->given[id])
@@ -420,8 +421,12 @@ int args_moment(const struct args *args, enum opt_id id, struct utc now, struct 
 		end = strptime(text, forms[i], &parts);
 		if (!end || (end[0] != '\0' && strcmp(end, "Z") != 0))
 			continue;
+		day = parts.tm_mday;
 		ret->ms = (int64_t)(end[0] == 'Z' ? timegm(&parts) : mktime(&parts)) * 1000;
-		return 0;
+		if (ret->ms < 1)
+			ret->ms = 1;
+		if (parts.tm_mday == day) /* else the month is shorter */
+			return 0;
 	}
 	err_set(err, EXIT_USAGE, "--%s needs an age or a moment, not '%s'", args_opt_rows[id].name,
 		text);

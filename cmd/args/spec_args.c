@@ -202,12 +202,12 @@ int spec_args_plan_of(const struct args *args, const char *path, const struct jo
 	int code = load(args, path, out_is_json() ? NO_WARNINGS : WARNINGS, ret_spec, err);
 
 	if (code > 0)
-		return end_with_problems(args->operands[0], EXIT_SPEC, "the spec is invalid", err);
+		return end_with_problems(path, EXIT_SPEC, "the spec is invalid", err);
 	if (code < 0)
 		return -1;
 	if (spec_not_yet(*ret_spec, &not_yet) > 0) {
 		print_problems(args, &not_yet, true);
-		return end_with_problems(args->operands[0], EXIT_REFUSED,
+		return end_with_problems(path, EXIT_REFUSED,
 					 "this version lacks features that the spec needs", err);
 	}
 	return plan_make(*ret_spec, journal, ret, err);

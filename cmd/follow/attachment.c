@@ -133,7 +133,8 @@ int attachment_run(const struct args *args, struct journal *journal, const char 
 		return -1;
 	live_close(&attachment.live);
 	if (attachment.interrupted) {
-		out_note("the run continues; 'stoker attach %s' follows it", run);
+		if (!attachment.left)
+			out_note("the run continues; 'stoker attach %s' follows it", run);
 		return EXIT_DETACHED;
 	}
 	out_keep_no_more();

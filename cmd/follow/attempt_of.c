@@ -7,69 +7,72 @@
 
 #include "jobs/run/plan/aws_account.h"
 
-void attempt_of_enter(struct attempt_of *of, const char *run, const struct event *ev)
+int attempt_of_ask(struct attempt_of *of, const struct args *args, const char *run,
+		   struct err **err)
 {
+	of->run = run;
+	of->wanted_phase = args->value[OPT_PHASE];
+	return args_number(args, OPT_ATTEMPT, -1, &of->wanted, err);
+}
+
+bool attempt_of_is_wanted(const struct attempt_of *of, const struct event *ev)
+{
+	return ev->kind == EV_ATTEMPT_INTENDED &&
+	       (!of->wanted_phase || strcmp(of->wanted_phase, flow_phase_names[ev->phase]) == 0) &&
+	       (of->wanted < 0 || ev->attempt == of->wanted);
+}
+
+void attempt_of_add(struct attempt_of *of, const struct event *ev)
+{
+	if (ev->kind == EV_RUN_CREATED) {
+		of->plan = json_incref(ev->plan);
+		of->nodes = js_int(ev->plan, "nodes", 1);
+	}
+	if (!attempt_of_is_wanted(of, ev))
+		return;
 	of->phase = ev->phase;
 	of->attempt = ev->attempt;
-	of->ended = false;
 	snprintf(of->job, sizeof of->job, "%s", ev->job);
 	free(of->prefix);
-	of->prefix = mem_format("runs/%s/%s-%lld/", run, flow_phase_names[ev->phase],
+	of->prefix = mem_format("runs/%s/%s-%lld/", of->run, flow_phase_names[ev->phase],
 				(long long)ev->attempt);
 }
 
-struct search {
-	const struct args *args;
-	const char *run;
-	int64_t number; /* -1: the newest */
-	struct attempt_of *ret;
-};
-
-static int look_at_event(void *arg, const struct event *ev, json_t *row, struct err **err)
+int attempt_of_absent(const struct attempt_of *of, struct err **err)
 {
-	struct search *search = arg;
-	struct attempt_of *ret = search->ret;
-	const char *phase = search->args->value[OPT_PHASE];
+	const char *phase = of->wanted_phase ? of->wanted_phase : "";
+	const char *between = of->wanted_phase ? " of " : "";
 
+	if (of->wanted >= 0)
+		err_set(err, EXIT_USAGE, "run %s has no attempt %lld%s%s", of->run,
+			(long long)of->wanted, between, phase);
+	else
+		err_set(err, EXIT_USAGE, "run %s has no attempt%s%s yet", of->run, between, phase);
+	return err_hint(err, "'stoker status %s' shows its attempts", of->run);
+}
+
+static int add_event(void *arg, const struct event *ev, json_t *row, struct err **err)
+{
 	(void)row;
 	(void)err;
-	if (!ev)
-		return 0;
-	if (ev->kind == EV_RUN_CREATED) {
-		ret->plan = json_incref(ev->plan);
-		ret->nodes = js_int(ev->plan, "nodes", 1);
-	}
-	if (ev->kind == EV_ATTEMPT_ENDED && ev->phase == ret->phase && ev->attempt == ret->attempt)
-		ret->ended = true;
-	if (ev->kind == EV_ATTEMPT_INTENDED &&
-	    (!phase || strcmp(phase, flow_phase_names[ev->phase]) == 0) &&
-	    (search->number < 0 || ev->attempt == search->number))
-		attempt_of_enter(ret, search->run, ev);
+	if (ev)
+		attempt_of_add(arg, ev);
 	return 0;
 }
 
-int attempt_of_absent(const struct args *args, const char *run, struct err **err)
+int attempt_of_find(struct attempt_of *of, struct journal *journal, struct err **err)
 {
-	const char *phase = args->value[OPT_PHASE], *number = args->value[OPT_ATTEMPT];
-
-	if (number)
-		err_set(err, EXIT_USAGE, "run %s has no attempt %s%s%s", run, number,
-			phase ? " of " : "", phase ? phase : "");
-	else
-		err_set(err, EXIT_USAGE, "run %s has no attempt%s%s yet", run, phase ? " of " : "",
-			phase ? phase : "");
-	return err_hint(err, "'stoker status %s' shows its attempts", run);
+	if (journal_read(journal, of->run, 1, add_event, of, err) < 0)
+		return -1;
+	return of->attempt > 0 ? 0 : attempt_of_absent(of, err);
 }
 
-int attempt_of_find(const struct args *args, struct journal *journal, const char *run,
-		    struct attempt_of *ret, struct err **err)
+int attempt_of_check_node(const struct attempt_of *of, int64_t node, struct err **err)
 {
-	struct search search = { .args = args, .run = run, .ret = ret };
-
-	if (args_number(args, OPT_ATTEMPT, -1, &search.number, err) < 0 ||
-	    journal_read(journal, run, 1, look_at_event, &search, err) < 0)
-		return -1;
-	return ret->attempt > 0 ? 0 : attempt_of_absent(args, run, err);
+	if (node < of->nodes)
+		return 0;
+	err_set(err, EXIT_USAGE, "run %s has no node %lld", of->run, (long long)node);
+	return err_hint(err, "nodes are counted from 0");
 }
 
 int attempt_of_open(struct attempt_of *of, struct err **err)

@@ -8,25 +8,31 @@
 #include "jobs/run/journal/journal.h"
 
 struct attempt_of {
+	const char *run;          /* borrowed */
+	const char *wanted_phase; /* --phase; NULL: any */
+	int64_t wanted;           /* --attempt; -1: the newest */
 	json_t *plan;
 	enum phase phase;
 	int64_t attempt; /* 0: the run has no such attempt yet */
 	char job[128];
 	char *prefix; /* of the attempt's objects in the workspace */
-	bool ended;
 	int64_t nodes;
 	struct engine *engine; /* NULL until it is opened */
 };
 
-/* Enters an attempt.intended. */
-void attempt_of_enter(struct attempt_of *of, const char *run, const struct event *ev);
-
-/* Finds the newest attempt, or the one that --phase and --attempt name; EXIT_USAGE if there is
- * none. */
-int attempt_of_find(const struct args *args, struct journal *journal, const char *run,
-		    struct attempt_of *ret, struct err **err);
+/* Begins a search by --phase and --attempt; `run` need not be known yet. */
+int attempt_of_ask(struct attempt_of *of, const struct args *args, const char *run,
+		   struct err **err);
+/* True if the event begins an attempt that is searched for. */
+bool attempt_of_is_wanted(const struct attempt_of *of, const struct event *ev);
+/* Takes the plan from the first event, and enters the attempt of an event that is wanted. */
+void attempt_of_add(struct attempt_of *of, const struct event *ev);
+/* Reads the whole journal; EXIT_USAGE if no attempt is found. */
+int attempt_of_find(struct attempt_of *of, struct journal *journal, struct err **err);
 /* Sets the error for an attempt that is not there. */
-int attempt_of_absent(const struct args *args, const char *run, struct err **err);
+int attempt_of_absent(const struct attempt_of *of, struct err **err);
+/* EXIT_USAGE if the run has no such node. */
+int attempt_of_check_node(const struct attempt_of *of, int64_t node, struct err **err);
 /* Opens the engine of the plan. */
 int attempt_of_open(struct attempt_of *of, struct err **err);
 void attempt_of_release(struct attempt_of *of);

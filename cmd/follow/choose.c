@@ -35,10 +35,10 @@ static void show(const json_t *runs)
 	size_t i;
 
 	json_array_foreach (runs, i, status)
-		out_note("%3zu  %s  %s, %s %s", i + 1, js_str(status, "run"),
+		out_note("%3zu  %s  %s, %s%s%s", i + 1, js_str(status, "run"),
 			 js_str(status, "name"),
 			 js_str(status, "phase") ? js_str(status, "phase") : "",
-			 js_str(status, "state"));
+			 js_str(status, "phase") ? " " : "", js_str(status, "state"));
 }
 
 /* Reads a number of the list, or an id; NULL if the line is neither. */

@@ -50,17 +50,21 @@ static void command_rows(struct doc *doc, const struct cmd *table, const char *f
 	}
 }
 
-/* Adds the words of the command's usage line. */
+/* Adds the words of the command's usage line, each once. */
 static void command_words(struct doc *doc, const struct cmd *cmd)
 {
+	AUTO(auto_free) bool *told = mem_zero(word_row_count, sizeof *told);
 	const char *usage = cmd->operands;
 	const struct word_row *word = word_next(&usage);
 
 	if (word)
 		doc_heading(doc, "arguments");
 	doc->column = OPTION_COLUMN;
-	for (; word; word = word_next(&usage))
-		doc_item(doc, word->name, word->help);
+	for (; word; word = word_next(&usage)) {
+		if (!told[word - word_rows])
+			doc_item(doc, word->name, word->help);
+		told[word - word_rows] = true;
+	}
 }
 
 static void exit_item(struct doc *doc, enum exit_code code)

@@ -116,33 +116,25 @@ static void write_keys(struct doc *doc, const struct printed_row *of)
 	}
 }
 
-static void write_lines(struct doc *doc)
+/* Returns where a line or part is printed, in a sentence that the caller frees. */
+static char *place_of(const struct printed_row *row)
 {
-	doc_heading(doc, "lines");
-	for (const struct printed_row *row = printed_rows; row->name; row++) {
-		AUTO(auto_free) char *text = NULL;
-
-		if (row->kind != PRINTED_LINE)
-			continue;
-		text = row->commands[0]
-			       ? mem_format("Printed by %s: %s.", row->commands, row->meaning)
-			       : mem_format("Printed as %s.", row->meaning);
-		doc_subheading(doc, row->name);
-		doc_paragraph(doc, text);
-		doc_gap(doc);
-		write_keys(doc, row);
-	}
+	if (row->kind == PRINTED_PART)
+		return mem_format("Part of a line: %s.", row->meaning);
+	if (row->commands[0])
+		return mem_format("Printed by %s: %s.", row->commands, row->meaning);
+	return mem_format("Printed as %s.", row->meaning);
 }
 
-static void write_parts(struct doc *doc)
+static void write_all(struct doc *doc, const char *heading, enum printed_kind kind)
 {
-	doc_heading(doc, "parts");
+	doc_heading(doc, heading);
 	for (const struct printed_row *row = printed_rows; row->name; row++) {
 		AUTO(auto_free) char *text = NULL;
 
-		if (row->kind != PRINTED_PART)
+		if (row->kind != kind)
 			continue;
-		text = mem_format("Part of a line: %s.", row->meaning);
+		text = place_of(row);
 		doc_subheading(doc, row->name);
 		doc_paragraph(doc, text);
 		doc_gap(doc);
@@ -208,8 +200,8 @@ void topic_json_write(struct doc *doc)
 		      "for this version. Journals of earlier versions hold instants and "
 		      "durations of events as whole milliseconds, and 'stoker events' prints "
 		      "them as they are.");
-	write_lines(doc);
-	write_parts(doc);
+	write_all(doc, "lines", PRINTED_LINE);
+	write_all(doc, "parts", PRINTED_PART);
 	write_events(doc);
 }
 

@@ -85,9 +85,8 @@ static void write_environment(struct doc *doc)
 	doc_paragraph(
 		doc,
 		"A spec may name other variables: as ${NAME} in a value, as env:NAME in secrets, "
-		"and "
-		"in pass_env. The node agent of a local job gets the variables of AWS, so that it "
-		"reaches AWS as stoker does. The job's command does not get them.");
+		"and in pass_env. The node agent of a local job gets the variables of AWS, so that "
+		"it reaches AWS as stoker does. The job's command does not get them.");
 	doc_heading(doc, "variables of a training script");
 	manual_variables(doc, VAR_GIVEN);
 	doc_heading(doc, "variables that the compile kind sets");
@@ -99,13 +98,11 @@ static void write_environment(struct doc *doc)
 	doc_paragraph(doc,
 		      "This is so on local and slurm. They are no part of the graph key.\n\n"
 		      "A training script also gets the spec's env, secrets and env_file, and of "
-		      "your shell "
-		      "what pass_env names. They may override what is inherited, and none of the "
-		      "STOKER_ variables. No other variable of your shell is passed on: a stray "
-		      "XLA_FLAGS "
-		      "would make a cache warm that is not. If a command fails for want of a "
-		      "variable that "
-		      "is set in your shell, the cure of the failure names it.");
+		      "your shell what pass_env names. They may override what is inherited, and "
+		      "none of the STOKER_ variables. No other variable of your shell is passed "
+		      "on: a stray XLA_FLAGS would make a cache warm that is not. If a command "
+		      "fails for want of a variable that is set in your shell, the cure of the "
+		      "failure names it.");
 	doc_paragraph(
 		doc,
 		"On batch and sagemaker a training script also has the environment of its "

@@ -20,11 +20,13 @@ struct live;
  * Must be closed before the loop is freed. */
 int live_open(struct live **ret, struct journal *journal, const char *run, struct loop *loop,
 	      struct err **err);
-/* The same for a block that `render` makes, of at most frame->height rows of frame->width columns;
- * it has no newline at its end. */
+
 struct screen_frame;
 struct sb;
+/* Appends a block of at most frame->height rows of frame->width columns, without a newline at its
+ * end. */
 typedef void (*live_render_fn)(void *arg, const struct screen_frame *frame, struct sb *out);
+/* The same as live_open() for a block that `render` makes. */
 void live_open_with(struct live **ret, struct loop *loop, live_render_fn render, void *arg);
 
 /* Removes the block; messages stay. */

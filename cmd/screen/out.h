@@ -49,9 +49,8 @@ void out_line(const char *fmt, ...) STK_PRINTF(1, 2);
 void out_text(const char *text, size_t len);
 /* Prints several lines of our own on stdout; nothing with --json. */
 void out_block(const char *text);
-/* Prints lines on stdout that are finished: each with its newline, and already escaped; nothing
- * with
- * --json. */
+/* Prints finished lines on stdout: each with its newline, and already escaped; nothing with --json.
+ */
 void out_finished(const char *lines);
 /* Prints a JSON object on stdout as one line. */
 void out_json(const json_t *value);

@@ -32,7 +32,7 @@ void table_add_column(struct table *table, const char *title, int rank, size_t c
 	*column = (struct table_column){ .title = mem_copy(title), .rank = rank, .cut = cut };
 }
 
-struct table_row *table_add_row(struct table *table, enum status_icon mark)
+void table_add_row(struct table *table, enum status_icon mark)
 {
 	struct table_row *row;
 
@@ -40,7 +40,6 @@ struct table_row *table_add_row(struct table *table, enum status_icon mark)
 	row = &table->rows[table->count++];
 	row->cells = mem_zero(table->column_count, sizeof *row->cells);
 	row->mark = mark;
-	return row;
 }
 
 void table_set(struct table *table, size_t column, char *text)

@@ -1,7 +1,7 @@
 /*
  * A table for a terminal or a pipe: columns as wide as their widest cell. On a terminal the columns
- * that matter least are left out until the rest fits, and the one that may be cut is cut; a row is
- * never two. Through a pipe everything is there, uncut.
+ * that matter least are left out until the rest fits, and those that may be cut are cut; a row
+ * always is one line. Through a pipe everything is there, uncut.
  */
 #ifndef STK_CMD_VIEW_TABLE_H
 #define STK_CMD_VIEW_TABLE_H
@@ -31,10 +31,10 @@ struct table {
 };
 void table_release(struct table *table); /* for AUTO() */
 
-/* Add a column, before any row; `title` is copied. */
+/* Adds a column, before any row; `title` is copied. */
 void table_add_column(struct table *table, const char *title, int rank, size_t cut);
 /* Adds a row without cells. */
-struct table_row *table_add_row(struct table *table, enum status_icon mark);
+void table_add_row(struct table *table, enum status_icon mark);
 /* Sets a cell of the newest row and takes `text` over. */
 void table_set(struct table *table, size_t column, char *text);
 

@@ -7,9 +7,7 @@ const struct exit_row exitcode_rows[] = {
 	{ EXIT_DONE, "done", "done as asked" },
 	{ EXIT_RUN_FAILED, "failed",
 	  "diff: they differ; else the run failed for good: user code, configuration found at run "
-	  "time, data, compile "
-	  "error, "
-	  "budget used up" },
+	  "time, data, compile error, budget used up" },
 	{ EXIT_USAGE, "usage", "wrong usage of the command line" },
 	{ EXIT_SPEC, "spec", "the spec is invalid, or the id belongs to another plan" },
 	{ EXIT_REFUSED, "refused",

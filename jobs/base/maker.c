@@ -1,4 +1,4 @@
-/* Which program this is: see maker.h. */
+/* The build id of this program: see maker.h. */
 #include "jobs/base/maker.h"
 
 #include <link.h>

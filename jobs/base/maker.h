@@ -1,6 +1,6 @@
 /*
- * Which program this is, for bytes that only the very program that wrote them may read again: they
- * lie as they lay in its memory.
+ * The build id of this program, for bytes that only the very program that wrote them may read
+ * again: they lie as they lay in its memory.
  */
 #ifndef STK_BASE_MAKER_H
 #define STK_BASE_MAKER_H

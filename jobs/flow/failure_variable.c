@@ -79,7 +79,7 @@ static bool is_upper(char c)
 
 static bool is_name(char c)
 {
-	return is_upper(c) || failure_lower(c) != c || (c >= 'a' && c <= 'z');
+	return is_upper(c) || (c >= 'a' && c <= 'z');
 }
 
 /* Tells every word of capitals in a line, in which a variable is missing. */

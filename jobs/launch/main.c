@@ -23,12 +23,12 @@ static int complain(const char *name, const char *what, const char *why, const c
 }
 
 /* Path of this file, whatever link led to it; without /proc, the path that was started. */
-static const char *find_self(char self[PATH_MAX])
+static char *find_self(char self[PATH_MAX])
 {
 	ssize_t len = readlink("/proc/self/exe", self, PATH_MAX - 1);
 
 	if (len <= 0)
-		return (const char *)getauxval(AT_EXECFN);
+		return (char *)getauxval(AT_EXECFN);
 	self[len] = '\0';
 	return self;
 }
@@ -51,7 +51,7 @@ static int find_folder(const char *own, const char *name, char ret_folder[PATH_M
 	return -1;
 }
 
-static int start(const char *self, const char *name, const char *folder, int argc, char **argv)
+static int start(char *self, const char *name, const char *folder, int argc, char **argv)
 {
 	char **words = calloc((size_t)argc + OWN_WORDS + 2, sizeof *words);
 	char loader[ROOM], libraries[2 * ROOM], program[2 * ROOM];
@@ -67,7 +67,7 @@ static int start(const char *self, const char *name, const char *folder, int arg
 	words[2] = (char[]){ "--library-path" };
 	words[3] = libraries;
 	words[4] = (char[]){ "--argv0" };
-	words[5] = (char *)(unsigned long)self;
+	words[5] = self;
 	words[OWN_WORDS] = program;
 	for (int i = 1; i < argc; i++)
 		words[OWN_WORDS + i] = argv[i];
@@ -84,7 +84,8 @@ static int start(const char *self, const char *name, const char *folder, int arg
 int main(int argc, char **argv)
 {
 	char own[PATH_MAX], folder[PATH_MAX], file[PATH_MAX];
-	const char *self = find_self(file), *slash = strrchr(self, '/');
+	char *self = find_self(file);
+	const char *slash = strrchr(self, '/');
 	const char *name = slash ? slash + 1 : self;
 
 	snprintf(own, sizeof own, "%.*s", slash ? (int)(slash - self) : 1, slash ? self : ".");

@@ -235,7 +235,7 @@ void expand_tree(struct arena *arena, struct reporter *reporter, spec_getenv_fn 
 {
 	struct expander x = { .arena = arena, .reporter = reporter, .getenv_fn = getenv_fn };
 
-	/* What x-… holds counts only where an alias brings it. */
+	/* The content of x-… counts only where an alias brings it. */
 	for (size_t i = 0; i < root->count; i++) {
 		struct path at = { NULL, root->entries[i].key, i };
 

@@ -63,8 +63,7 @@ struct sync_sum {
 struct sync_options {
 	const char *only; /* prefix of the keys to copy; NULL: all */
 	bool dry_run;     /* change nothing, not even the manifest */
-	/* Keep no manifest, for a copy that is not kept in step: a repeated sync compares content.
-	 */
+	/* Keep no manifest: the copy is not kept in step, and a repeated one compares content. */
 	bool once;
 	/* If true, a key that `to` does not list is written only if no other writer has created
 	 * it meanwhile. Otherwise it is refused, and `why` is sync_taken. */

@@ -4,7 +4,6 @@ jobs the stand-in really runs."""
 import json
 import os
 import signal
-import time
 from pathlib import Path
 
 import pytest
@@ -28,16 +27,6 @@ def train(job):
     """Training alone: what is tried there needs no phase 1."""
     job.write(compile=None)
     return job
-
-
-def until(check, seconds=180):
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        found = check()
-        if found:
-            return found
-        time.sleep(0.1)
-    raise AssertionError(f"not in {seconds} s")
 
 
 def ended(job, run="one"):
@@ -166,7 +155,7 @@ def test_a_driver_that_is_killed_is_followed_by_one_that_goes_on(train):
     other = train.elsewhere()
     since = train.aws.mark()
     driver = train.start("--json", "resume", "one", *LEASE, env=other)
-    until(lambda: train.aws.requests("DescribeJobs", since))
+    cli.until(lambda: train.aws.requests("DescribeJobs", since))
     assert train.aws.requests("ListJobs", since) == 0  # its note in the workspace has the id
     driver.kill()
     driver.communicate()
@@ -174,10 +163,10 @@ def test_a_driver_that_is_killed_is_followed_by_one_that_goes_on(train):
     first, = train.jobs()
     folder = f"{train.prefix}/stoker/runs/one/train-1"
     twin = twin_of(train, first, f"{folder}/engine.json")
-    until(lambda: train.jobs()[1]["status"] == "FAILED")
+    cli.until(lambda: train.jobs()[1]["status"] == "FAILED")
     assert train.jobs()[1]["container"]["exitCode"] == 86
     driver = train.start("--json", "resume", "one", *LEASE, env=other)
-    until(lambda: twin.encode() not in train.aws.objects(BUCKET)[f"{folder}/engine.json"])
+    cli.until(lambda: twin.encode() not in train.aws.objects(BUCKET)[f"{folder}/engine.json"])
     train.gate.touch()
     assert cli.finish(driver).code == 0
     assert [row["class"] for row in ended(train)] == ["none"] and train.attempts("one") == [("train", 1)]
@@ -190,7 +179,7 @@ def test_a_submit_of_which_only_the_service_knows_is_no_second_job(train):
     train.aws.settings(job_seconds=2)
     train.aws.fault("delay_after", operation="SubmitJob", seconds=60)
     driver = train.start("--json", "run", train.spec_path, "--id", "one", env=here)
-    until(train.jobs)
+    cli.until(train.jobs)
     driver.kill()
     driver.communicate()
     train.aws.fault("replace", operation="ListJobs", count=2, pattern=r"(?s)\{.*\}", text='{"jobSummaryList": []}')
@@ -221,7 +210,7 @@ def test_a_service_that_does_not_describe_is_not_a_job_that_ended(train):
     train.wait_for_effect("holds")
     # Nothing is said for a while, then the connection is gone.
     train.aws.fault("hang", operation="DescribeJobs", count=25, seconds=0.2)
-    until(lambda: train.aws.struck() >= 25, 400)
+    cli.until(lambda: train.aws.struck() >= 25)
     train.gate.touch()
     assert cli.finish(driver).code == 0
     assert train.attempts("one") == [("train", 1)] and len(train.jobs()) == 1
@@ -235,8 +224,8 @@ def test_why_a_job_waits_is_told(train):
     found = train.root / "capacity"
     train.aws.fault("job_pending", operation="SubmitJob", reason=WAITS, until=str(found))
     driver = train.start("run", train.spec_path, "--id", "one")
-    until(train.jobs)  # the run is there
-    until(lambda: train.events("one", "attempt.waiting"))
+    cli.until(train.jobs)  # the run is there
+    cli.until(lambda: train.events("one", "attempt.waiting"))
     found.touch()
     assert cli.finish(driver).code == 0
     row, = train.events("one", "attempt.waiting")
@@ -257,7 +246,7 @@ def test_a_host_that_is_lost_is_spot_and_an_image_that_is_missing_is_not_tried_a
     driver = train.start("--json", "run", train.spec_path, "--id", "one")
     train.wait_for_effect("holds")
     lost.touch()
-    until(lambda: len(train.jobs()) == 2)
+    cli.until(lambda: len(train.jobs()) == 2)
     train.gate.touch()
     assert cli.finish(driver).code == 0
     assert ended(train)[0]["class"] == "spot" and "Host EC2" in ended(train)[0]["evidence"]
@@ -316,11 +305,11 @@ def test_a_node_that_is_lost_ends_the_others_and_is_named(train, tmp_path, node)
                ".write(json.dumps(dict(os.environ)))")
     train.hold("train", 5)
     driver = train.start("--json", "run", train.spec_path, "--id", "one")
-    until(lambda: len(train.effects("holds")) == 2)
+    cli.until(lambda: len(train.effects("holds")) == 2)
     check_network(train, "600" if node else "120")
     first = train.jobs()[0]
     os.kill(train.agent_of(node), signal.SIGKILL)
-    until(lambda: len(train.jobs()) == 2)
+    cli.until(lambda: len(train.jobs()) == 2)
     train.gate.touch()
     assert cli.finish(driver).code == 0
     row, last = ended(train)

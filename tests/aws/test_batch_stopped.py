@@ -1,7 +1,6 @@
 """A job of AWS Batch that somebody else ends, at the console: whatever its nodes say of that, nobody is to blame,
 nothing is ended by us, and it is not started again."""
 
-import time
 
 import pytest
 import stoker as cli
@@ -33,19 +32,11 @@ def make(aws, tmp_path):
         job.stop()
 
 
-def until(check, seconds=180):
-    end = time.monotonic() + seconds
-    while not (found := check()):
-        assert time.monotonic() < end, f"not in {seconds} s"
-        time.sleep(0.1)
-    return found
-
-
 def held(job, nodes):
     """Its driver; its commands wait."""
     job.hold("train", 2)
     driver = job.start("--json", "run", job.spec_path, "--id", "one")
-    until(lambda: len(job.effects("holds")) == nodes)
+    cli.until(lambda: len(job.effects("holds")) == nodes)
     return driver
 
 
@@ -76,12 +67,12 @@ def test_a_node_that_leaves_before_the_main_one_is_not_blamed(make, taken_over):
         driver.kill()
         driver.communicate()
     job.batch.terminate_job(jobId=job.jobs()[0]["jobId"], reason=WORDS)
-    until(lambda: status_of(job, 1) == "FAILED")
+    cli.until(lambda: status_of(job, 1) == "FAILED")
     assert job.jobs()[0]["status"] == "RUNNING"
     since = job.aws.mark()
     if taken_over:
         driver = job.start("--json", "resume", "one", "--lease", "3s")
-    until(lambda: len([row for row in job.aws.ledger(since, "DescribeJobs")]) >= 2 or driver.poll() is not None)
+    cli.until(lambda: len([row for row in job.aws.ledger(since, "DescribeJobs")]) >= 2 or driver.poll() is not None)
     gate.touch()
     job.gate.touch()  # another attempt would end
     is_not_started_again(job, driver)
@@ -104,8 +95,8 @@ def test_a_job_that_never_had_its_machines(make, how):
     job = make(2)
     job.aws.fault("job_pending", operation="SubmitJob", seconds=600, reason="CAPACITY:INSUFFICIENT_INSTANCE_CAPACITY - no")
     driver = job.start("--json", "run", job.spec_path, "--id", "one")
-    waiting, = until(job.jobs)
-    until(lambda: job.events("one", "attempt.waiting"))
+    waiting, = cli.until(job.jobs)
+    cli.until(lambda: job.events("one", "attempt.waiting"))
     (job.batch.cancel_job if how == "cancelled" else job.batch.terminate_job)(jobId=waiting["jobId"], reason=WORDS)
     result = cli.finish(driver)
     row, = job.events("one", "attempt.ended")
@@ -118,8 +109,8 @@ def test_what_the_queue_itself_gives_up_is_waited_for(make):
     job = make(2, retry={"attempts": 2, "backoff": {"first": "0s", "max": "0s"}})
     job.aws.fault("job_pending", operation="SubmitJob", seconds=600)
     driver = job.start("--json", "run", job.spec_path, "--id", "one")
-    waiting, = until(job.jobs)
-    until(lambda: job.events("one", "attempt.submitted"))
+    waiting, = cli.until(job.jobs)
+    cli.until(lambda: job.events("one", "attempt.submitted"))
     job.batch.cancel_job(jobId=waiting["jobId"], reason="Canceled by JobStateTimeLimit action due to reason: "
                          "CAPACITY:INSUFFICIENT_INSTANCE_CAPACITY - no")
     assert cli.finish(driver).code == 0

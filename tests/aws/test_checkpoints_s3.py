@@ -354,3 +354,18 @@ def test_what_a_later_look_brings_is_not_lost(job):
     assert job.aws.struck() == 4
     assert [row["class"] for row in train_ends(job, "saved")] == ["none"]
     assert 25 in job.marks("saved")
+
+
+def test_a_checkpoint_that_is_one_object_is_copied_without_those_beside_it(job, tmp_path):
+    job.also("""def save(number):
+    header = json.dumps({"w": {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}}).encode()
+    file = Path(os.environ["STOKER_CHECKPOINT_DIR"]) / f"step-{number}.safetensors"
+    file.write_bytes(struct.pack("<Q", len(header)) + header + bytes(8))
+""")
+    job.gate.touch()
+    job.run("--id", "one")
+    url = job.status("one")["checkpoint"]["url"]
+    assert url.endswith("/step-25.safetensors")
+    job.aws.client().put_object(Bucket=BUCKET, Key=url.split(f"{BUCKET}/", 1)[1] + ".more", Body=b"another")
+    job.ok("cp", "one:checkpoint", tmp_path / "models")
+    assert [path.name for path in (tmp_path / "models").iterdir()] == ["step-25.safetensors"]

@@ -1,7 +1,6 @@
 """What services do to a run on both engines, and what it makes of that: storms of throttling,
 keys that run out, no machine for a long time, a service that does not answer for a while."""
 
-import time
 from types import SimpleNamespace
 
 import pytest
@@ -87,11 +86,11 @@ def test_what_is_not_seen_is_not_replaced(engine, aws, tmp_path):
     run = engine.job.start("run", engine.job.spec_path, "--id", "one", env=env)
     engine.job.wait_for_effect("holds")
     aws.expire("AKIDFIRST")
-    wait_until(lambda: sum("ExpiredToken" in (entry["code"] or "") for entry in aws.ledger()) >= 4)
+    cli.until(lambda: sum("ExpiredToken" in (entry["code"] or "") for entry in aws.ledger()) >= 4)
     assert run.poll() is None
     (tmp_path / "keys/expired").touch()
     aws.fault("reset_before", operation=engine.describe, count=8)
-    wait_until(lambda: aws.struck() == 8)
+    cli.until(lambda: aws.struck() == 8)
     engine.job.gate.touch()
     result = cli.finish(run)
     assert result.code == 0, str(result)
@@ -99,10 +98,3 @@ def test_what_is_not_seen_is_not_replaced(engine, aws, tmp_path):
     assert {entry["access_key"] for entry in aws.ledger(operation=engine.describe) if not entry["code"]} >= {"AKIDSECOND"}
     assert aws.effects(engine.submit) == 1
     assert ends(engine.job) == ["none"]
-
-
-def wait_until(done, seconds=300):
-    end = time.monotonic() + seconds
-    while not done():
-        assert time.monotonic() < end
-        time.sleep(0.1)

@@ -9,20 +9,9 @@ import time
 
 import botocore.exceptions
 import pytest
+import stoker as cli
 from aws import ACCESS, REGION
 from standin import processes, services, validate
-
-SECONDS = 180
-
-
-def until(check, seconds=SECONDS):
-    ends = time.monotonic() + seconds
-    while True:
-        found = check()
-        if found:
-            return found
-        assert time.monotonic() < ends, "it did not come about in time"
-        time.sleep(0.05)
 
 
 def refused(call, *args, **kwargs):
@@ -54,7 +43,7 @@ def ended(client, name="job-1"):
     def check():
         job = client.describe_training_job(TrainingJobName=name)
         return job if job["TrainingJobStatus"] in ("Completed", "Failed", "Stopped") else None
-    return until(check)
+    return cli.until(check)
 
 
 def lines(aws, group, prefix=""):
@@ -91,7 +80,7 @@ def test_a_training_job_runs_on_its_instances(aws, training, s3):
 
 def test_lines_come_while_it_runs_and_a_stop_is_polite(aws, training):
     train(training, "trap 'echo leaving; exit 0' TERM; echo here; while :; do sleep 0.1; done")
-    until(lambda: lines(aws, "/aws/sagemaker/TrainingJobs") == ["here"])
+    cli.until(lambda: lines(aws, "/aws/sagemaker/TrainingJobs") == ["here"])
     assert training.describe_training_job(TrainingJobName="job-1")["SecondaryStatus"] == "Training"
     training.stop_training_job(TrainingJobName="job-1")
     job = ended(training)
@@ -251,7 +240,7 @@ def over(client, job):
     def check():
         found = client.describe_jobs(jobs=[job])["jobs"][0]
         return found if found["status"] in ("SUCCEEDED", "FAILED") else None
-    return until(check)
+    return cli.until(check)
 
 
 def test_a_batch_job_runs_and_its_lines_can_be_read(aws, batch):
@@ -309,7 +298,7 @@ def test_arrays_and_dependencies(batch):
 def test_cancel_and_terminate_differ(aws, batch):
     define(batch, "trap 'exit 0' TERM; while :; do sleep 0.1; done")
     job = submit(batch)
-    until(lambda: batch.describe_jobs(jobs=[job])["jobs"][0]["status"] == "RUNNING")
+    cli.until(lambda: batch.describe_jobs(jobs=[job])["jobs"][0]["status"] == "RUNNING")
     batch.cancel_job(jobId=job, reason="no")
     time.sleep(0.3)
     assert batch.describe_jobs(jobs=[job])["jobs"][0]["status"] == "RUNNING"
@@ -389,6 +378,6 @@ def test_nodes_of_a_job_are_of_one_kind(batch):
 def test_a_reset_ends_what_runs(aws, batch):
     define(batch, f"exec sleep 12345; echo {REGION}")
     job = submit(batch)
-    until(lambda: batch.describe_jobs(jobs=[job])["jobs"][0]["status"] == "RUNNING")
+    cli.until(lambda: batch.describe_jobs(jobs=[job])["jobs"][0]["status"] == "RUNNING")
     aws.reset()
     assert subprocess.run(["pgrep", "-f", "^sleep 12345"], capture_output=True).stdout == b""

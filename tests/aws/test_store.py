@@ -6,7 +6,6 @@ import hashlib
 import json
 import re
 import subprocess
-import time
 
 import pytest
 import stoker
@@ -55,13 +54,6 @@ def big(tmp_path):
     path = tmp_path / "big"
     path.write_bytes(b"".join(hashlib.sha256(b"%d" % i).digest() * 1024 for i in range(1600)) + b"end")
     return path
-
-
-def until(reached, seconds=180):
-    deadline = time.monotonic() + seconds
-    while not reached():
-        assert time.monotonic() < deadline, "it did not come to that"
-        time.sleep(0.05)
 
 
 # Conditional writes
@@ -245,7 +237,7 @@ def test_what_a_killed_upload_left_is_aborted_later(aws, s3, big):
     aws.fault("delay", seconds=20, operation="UploadPart", nth=3, count=0)
     killed = Calls(aws.env())
     killed.send("write", key="big", path=str(big))
-    until(lambda: aws.effects("UploadPart") >= 2)
+    stoker.until(lambda: aws.effects("UploadPart") >= 2)
     killed.process.kill()
     killed.__exit__()
     aws.clear_faults()
@@ -294,7 +286,7 @@ def test_an_object_that_changes_during_the_download_is_not_mixed(aws, s3, calls,
     s3.put_object(Bucket="bucket", Key="big", Body=big.read_bytes())
     aws.fault("delay", seconds=10, operation="GetObject", nth=2, count=0)
     calls.send("download", key="big", path=str(tmp_path / "down"))
-    until(lambda: aws.requests("GetObject") > 0)
+    stoker.until(lambda: aws.requests("GetObject") > 0)
     s3.put_object(Bucket="bucket", Key="big", Body=b"another")
     found = json.loads(calls.process.stdout.readline())
     assert found["n"] == -1 and "changed while it was read" in found["error"]

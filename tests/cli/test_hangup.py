@@ -34,14 +34,6 @@ def gate(project):
         project.stoker("stop", "one")
 
 
-def until(reached, seconds=180):
-    end = time.monotonic() + seconds
-    while not (found := reached()):
-        assert time.monotonic() < end, "it never came"
-        time.sleep(0.1)
-    return found
-
-
 def driver(project) -> dict:
     result = project.stoker("--json", "status", "one")
     return (result.lines[0].get("driver") or {}) if result.code == 0 else {}
@@ -55,12 +47,12 @@ def runs(project) -> bool:
 
 def goes_on_without(project, gate, pid):
     """Another driver, the same job, and an end."""
-    other = until(lambda: driver(project).get("pid") not in (None, pid) and driver(project))
+    other = cli.until(lambda: driver(project).get("pid") not in (None, pid) and driver(project))
     assert os.path.exists(f"/proc/{other['pid']}") and os.getsid(other["pid"]) == other["pid"]
     row, = project.events("one", "driver.left")
     assert "hung up" in row["reason"], row
     gate.touch()
-    until(lambda: project.status("one")["state"] == "succeeded")
+    cli.until(lambda: project.status("one")["state"] == "succeeded")
     assert project.attempts("one") == [("precompile", 1), ("train", 1)]
 
 
@@ -68,7 +60,7 @@ def goes_on_without(project, gate, pid):
 def on_a_terminal(project):
     one = Terminal("run", project.spec_path, "--id", "one", env=project.env(TERM="xterm-256color"), cwd=project.source)
     try:
-        until(lambda: one.read(0.05) and False or runs(project))
+        cli.until(lambda: one.read(0.05) and False or runs(project))
         yield one, one.process.pid
     finally:
         if one.process.poll() is None:
@@ -96,7 +88,7 @@ def test_a_shell_that_loses_its_terminal_tells_its_jobs_too(project, gate):
     words = shlex.join([str(cli.BINARY), "run", str(project.spec_path), "--id", "one"])
     with ShellTerminal(["/bin/bash", "--norc", "-i"], project.env(TERM="xterm", PS1="$ "), str(project.source)) as shell:
         shell.type(words + "\n")
-        until(lambda: runs(project))
+        cli.until(lambda: runs(project))
         pid = driver(project)["pid"]
         os.close(shell.fd)
         shell.fd = os.open("/dev/null", os.O_RDONLY)
@@ -110,7 +102,7 @@ def test_a_session_of_tmux_that_is_killed(project, gate):
     subprocess.run([*tmux, "new-session", "-d", words], env=project.env(TERM="xterm", SHELL="/bin/sh"),
                    cwd=project.source, check=True, timeout=cli.SECONDS)
     try:
-        until(lambda: runs(project))
+        cli.until(lambda: runs(project))
         pid = driver(project)["pid"]
     finally:
         subprocess.run([*tmux, "kill-server"], env=project.env(), check=True, timeout=cli.SECONDS)
@@ -119,7 +111,7 @@ def test_a_session_of_tmux_that_is_killed(project, gate):
 
 def start(project, *argv, **options):
     process = project.start("run", project.spec_path, "--id", "one", *argv, **options)
-    until(lambda: process.poll() is not None or runs(project))
+    cli.until(lambda: process.poll() is not None or runs(project))
     return process
 
 
@@ -173,7 +165,7 @@ def test_one_for_whom_no_other_can_be_started_goes_on_itself(project, gate):
     (project.state / "stoker/runs/one/driver.log").mkdir()
     process.send_signal(signal.SIGHUP)
     process.send_signal(signal.SIGHUP)
-    until(lambda: len(project.events("one", "driver.took_over")) == 2)
+    cli.until(lambda: len(project.events("one", "driver.took_over")) == 2)
     assert driver(project)["pid"] == process.pid
     process.send_signal(signal.SIGHUP)
     gate.touch()

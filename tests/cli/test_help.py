@@ -79,6 +79,11 @@ def test_every_word_of_a_usage_is_explained():
     assert known <= used | {"WORD"}
 
 
+def test_a_word_that_a_usage_repeats_is_explained_once():
+    rows = cli.stoker("help", "diff").out.split("arguments:\n")[1].split("\n\n")[0].splitlines()
+    assert [row.split()[0] for row in rows if row[2] != " "] == ["RUN", "SPEC"]
+
+
 def test_a_command_that_is_never_shown_has_no_help():
     for name in ("complete", "manual"):
         assert name not in [row["command"] for row in COMMANDS]

@@ -1,10 +1,12 @@
-"""What people from other tools type first (keystrokes.txt): stoker does it, or names the exact line
-that does, and that line then works."""
+"""Lines that people from other tools type first (keystrokes.txt): stoker does what they say, or names
+the exact line that does, and that line then works."""
 
 import re
 import shlex
+from datetime import timedelta
 from pathlib import Path
 
+import many_runs
 import pytest
 import stoker as cli
 from project import Project
@@ -19,8 +21,9 @@ def project(tmp_path_factory):
     project = Project(tmp_path_factory.mktemp("keystrokes") / "project")
     project.write(command=["sh", "-c", "echo step: $N"], compile=None, hyperparameters=None, env={"N": "1"},
                   source={"path": ".", "include": ["train.py"]})
-    for run in ("old-1", "old-2", "old-3", "gpu-7"):
-        project.run("--id", run)
+    project.run("--id", "gpu-7")
+    rows = many_runs.later(many_runs.rows_of(project.state / "stoker", "gpu-7"), timedelta(hours=-1))
+    many_runs.add(project.state / "stoker", {f"old-{number}": rows for number in (1, 2, 3)})
     return project
 
 

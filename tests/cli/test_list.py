@@ -1,5 +1,5 @@
-"""`list`: what it shows on which terminal, what it leaves out when asked, and that what it takes
-from summaries is what the events say."""
+"""`list`: columns that fit a terminal, runs chosen and sorted, and summaries that say what the events
+say, or are not used."""
 
 import contextlib
 import hashlib
@@ -8,7 +8,6 @@ import re
 import shutil
 import signal
 import sqlite3
-import time
 from datetime import UTC, datetime, timedelta
 
 import many_runs
@@ -53,9 +52,7 @@ def site(tmp_path_factory):
     made["run-stop"][-1].update(state="stopped", exit_code=6, reason="asked")
     made["run-alone"][0].update(name=WIDE)
     made["run-rtl"][0].update(name=RTL, engine="batch")
-    with contextlib.closing(sqlite3.connect(project.journal / "journal.db")) as db, db:
-        for run, events in made.items():
-            many_runs.write_rows(db, run, events)
+    many_runs.add(project.journal, made)
     yield project
 
 
@@ -188,7 +185,7 @@ def states(result) -> list:
 def copy(site, tmp_path):
     """The same state, to be spoilt."""
     place = tmp_path / "state"
-    shutil.copytree(site.journal, place, symlinks=True)
+    shutil.copytree(site.journal, place, symlinks=True, ignore=shutil.ignore_patterns("workspace"))
     return place
 
 
@@ -249,8 +246,7 @@ def test_a_summary_of_an_earlier_end_is_none(site, copy):
     """As an older version would leave it that forgets a run and begins it again."""
     rows = many_runs.rows_of(copy, "run-fail")
     change(copy, "DELETE FROM event WHERE run='run-new'")
-    with contextlib.closing(sqlite3.connect(copy / "journal.db")) as db, db:
-        many_runs.write_rows(db, "run-new", rows)
+    many_runs.add(copy, {"run-new": rows})
     assert dict(states(site.ok("--json", "--state", copy, "list")))["run-new"] == "failed"
 
 
@@ -314,13 +310,6 @@ def test_watch_goes_on_though_the_state_cannot_be_read(watching, copy):
     one.until("run-new")
 
 
-def wait_for(seen) -> None:
-    end = time.monotonic() + cli.SECONDS
-    while not seen():
-        assert time.monotonic() < end, "it never came"
-        time.sleep(0.1)
-
-
 def test_engines_are_asked_about_attempts_under_way(project):
     project.extra("""
 import os, pathlib, time
@@ -330,12 +319,12 @@ def step(number, args):
 """.format(str(project.root / "go")))
     project.run("--id", "one", "--detach")
     try:
-        wait_for(lambda: "running" in [line.get("live", {}).get("state") for line in
+        cli.until(lambda: "running" in [line.get("live", {}).get("state") for line in
                                        project.ok("--json", "list", "--live").lines if line["phase"] == "train"])
         said = project.ok("list", "--live").out.splitlines()
         assert "ENGINE SAYS" in said[0] and said[1].split()[-1] == "running"
     finally:
         (project.root / "go").touch()
-    wait_for(lambda: project.status("one")["state"] == "succeeded")
+    cli.until(lambda: project.status("one")["state"] == "succeeded")
     [line] = project.ok("--json", "list", "--live").lines
     assert "live" not in line, "nothing is under way any more"

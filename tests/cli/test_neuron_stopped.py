@@ -5,7 +5,6 @@ import json
 import os
 import re
 import signal
-import time
 
 import pytest
 import stoker as cli
@@ -20,19 +19,10 @@ def locks(job):
     return sorted(job.cache.rglob("*.lock"))
 
 
-def until(seen):
-    end = time.monotonic() + cli.SECONDS
-    while time.monotonic() < end:
-        if found := seen():
-            return found
-        time.sleep(0.05)
-    raise AssertionError("it did not happen")
-
-
 def calls_the_compiler(job, run):
     """The lock comes first, then the word in the log, then the compiler's first dot."""
-    until(lambda: locks(job))
-    until(lambda: re.search(r"Call compiler.*\n.*\.$", job.stoker("logs", run).text, re.MULTILINE))
+    cli.until(lambda: locks(job))
+    cli.until(lambda: re.search(r"Call compiler.*\n.*\.$", job.stoker("logs", run).text, re.MULTILINE))
 
 
 @pytest.fixture
@@ -81,7 +71,7 @@ def test_a_lock_that_may_be_another_jobs_stays(job, compiling):
 
 def test_a_waiting_run_finds_no_lock_of_the_stopped_one(job, neuron, compiling):
     waits = job.start("run", job.spec_path, "--id", "second", env={"PATH": job.path})
-    until(lambda: job.stoker("events", "second").text.count("cache.waiting"))
+    cli.until(lambda: job.stoker("events", "second").text.count("cache.waiting"))
     neuron.set(STANDIN_COMPILE_SECONDS=None)
     job.ok("stop", "first")
     compiling.wait(cli.SECONDS)

@@ -9,7 +9,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
 import stoker as cli
@@ -61,26 +60,23 @@ def step(project, tmp_path):
     subprocess.run(["stoker", "stop", "nightly"], env=env, capture_output=True, check=False)
 
 
-def await_step(env, run):
-    while "step: 3" not in subprocess.run(["stoker", "logs", run], env=env, capture_output=True, text=True,
-                                          check=False).stdout:
-        time.sleep(0.1)
+def kill_in_training(process, env):
+    """The step and its driver, once the job has come to its hold."""
+    cli.until(lambda: "step: 3" in subprocess.run(["stoker", "logs", "nightly"], env=env, capture_output=True, text=True,
+                                                  check=False).stdout, process)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
 
 
 @pytest.mark.parametrize("name", PIECE)
 def test_a_step_that_is_killed_and_repeated_does_not_double_the_job(project, step, name):
     start, hold, trace, env = step
-    first = start(name)
-    await_step(env, "nightly")
-    os.killpg(first.pid, signal.SIGKILL)
-    first.communicate()
-    again = start(name)
+    kill_in_training(start(name), env)
     hold.unlink()
-    out, err = again.communicate(timeout=cli.SECONDS)
-    assert again.returncode == 0, (out, err)
-    once_more = start(name)
-    out, err = once_more.communicate(timeout=cli.SECONDS)
-    assert once_more.returncode == 0, (out, err)
+    for _ in ("the rest of the run", "nothing more"):
+        again = start(name)
+        said = again.communicate(timeout=cli.SECONDS)
+        assert again.returncode == 0, said
     assert trace.read_text() == "started\n"
 
 
@@ -97,10 +93,7 @@ def test_a_step_fails_as_the_run_does(project, step, name):
 
 def test_the_unit_continues_a_run_whose_driver_was_killed(project, step):
     start, hold, trace, env = step
-    driver = start("bash")
-    await_step(env, "nightly")
-    os.killpg(driver.pid, signal.SIGKILL)
-    driver.communicate()
+    kill_in_training(start("bash"), env)
     unit = configparser.ConfigParser(interpolation=None, strict=True)
     unit.optionxform = str
     unit.read(PIECES / "stoker-resume.service")

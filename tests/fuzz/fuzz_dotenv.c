@@ -1,6 +1,6 @@
 /*
- * A file of variables: the input is its text. What is read has the form of a variable, in the order
- * of its lines, and is no longer than the text; a fault names a line of the text and nothing of it.
+ * A file of variables: the input is its text. Variables have the form of one, come in the order of
+ * their lines, and are no longer than the text; a fault names a line of the text.
  * Written again in single quotes, every value is read as it was.
  */
 #include "tests/fuzz/fuzz.h"

@@ -146,26 +146,31 @@ def test_the_certificates_are_those_of_the_list_alone(unpacked):
     assert {f"{each.strip()}\n{ends}" for each in held.split(ends) if each.strip()} == theirs != set()
 
 
-def package_of(library):
-    found = Path(run("find", "/lib/", "/usr/lib/", "-name", library, "-print", "-quit").stdout.strip())
-    rows = run("dpkg", "-S", f"*/{found.name}", f"*/{found.resolve().name}", code=None).stdout
-    return {re.split("[:,]", row)[0] for row in rows.splitlines()}
-
-
 def test_the_licence_of_each_library_travels_with_it(unpacked):
     papers = unpacked / "share/doc/stoker/licences"
-    there = {path.name for path in papers.iterdir()}
-    libraries = {path.name for path in (unpacked / "lib/stoker").rglob("*.so*")}
-    assert len(libraries) > 30
-    lacking = {library for library in libraries if not package_of(library) & there}
-    assert not lacking and "unknown" not in there
+    assert len([*(unpacked / "lib/stoker").rglob("*.so*")]) > 30
+    assert not bundle.without_licence(unpacked / "lib/stoker", papers) and not (papers / "unknown").exists()
     common = {path.name for path in (papers / "common-licenses").iterdir()}
     for paper in filter(Path.is_file, papers.iterdir()):
         for text in re.findall(r"/usr/share/common-licenses/([\w.+-]*\w)", paper.read_text(errors="replace")):
             assert text in common or not Path("/usr/share/common-licenses", text).exists(), (paper.name, text)
 
 
+def test_a_package_without_a_licence_is_told(tmp_path):
+    dpkg = tmp_path / "dpkg"
+    dpkg.write_text('#!/bin/sh\nshift\nfor file; do echo "no-such-package: $file"; done\n')
+    dpkg.chmod(0o755)
+    run("cmake/licences.sh", tmp_path / "licences", "--", __file__, env={"PATH": f"{tmp_path}:/usr/bin:/bin"})
+    assert (tmp_path / "licences/unknown").read_text() == "no-such-package\n"
+
+
 # --- in each root -----------------------------------------------------------------
+
+def far_away(host):
+    """AWS at a host where nobody listens."""
+    return {"AWS_ACCESS_KEY_ID": "x", "AWS_SECRET_ACCESS_KEY": "y", "AWS_REGION": "us-east-1",
+            "AWS_ENDPOINT_URL": f"http://{host}:9", "AWS_MAX_ATTEMPTS": "1"}
+
 
 def test_a_job_runs_to_its_end_and_nothing_of_the_machine_is_loaded(root):
     is_musl = root.folder and (root.folder / "bin/says").exists()
@@ -174,7 +179,7 @@ def test_a_job_runs_to_its_end_and_nothing_of_the_machine_is_loaded(root):
     assert root.run("stoker", "validate", "stoker.yaml").out == "stoker.yaml is valid\n"
     driver = root.start("stoker", "run", "stoker.yaml", "--id", "one")
     try:
-        bundle.until(lambda: (root.home / "begun").exists() or driver.poll() is not None)
+        cli.until((root.home / "begun").exists, driver)
         executed = root.libraries(driver.pid)
     finally:
         (root.home / "go").touch()
@@ -195,7 +200,7 @@ def test_a_driver_in_the_background_is_killed_and_the_run_resumed(root):
     try:
         said = root.run("stoker", "run", "stoker.yaml", "--id", "two", "--detach")
         pid = int(re.search(r"driver pid (\d+)", said.text)[1])
-        bundle.until((root.home / "begun-two").exists)
+        cli.until((root.home / "begun-two").exists)
         assert Path(f"/proc/{pid}/comm").read_text() == "stoker\n", "as people look for it"
         bundle.kill(pid)
     finally:
@@ -220,9 +225,7 @@ def test_its_other_commands_work_there(root):
     assert (root.home / "stoker/share/stoker/stoker.schema.json").read_text() == root.run("stoker", "schema").out
     root.run("stoker", "validate", "new.yaml")
     # libcurl, of stoker and of the program that posts
-    far = root.run("stoker", "cache", "ls", "s3://bucket/x", code=75, env={
-        "AWS_ACCESS_KEY_ID": "x", "AWS_SECRET_ACCESS_KEY": "y", "AWS_REGION": "us-east-1",
-        "AWS_ENDPOINT_URL": "http://127.0.0.1:9"})
+    far = root.run("stoker", "cache", "ls", "s3://bucket/x", code=75, env=far_away("127.0.0.1"))
     assert "connect" in far.err, str(far)
     post = root.run("sh", "-c", f"printf 'https://127.0.0.1:9/x\\n{{}}\\n' | {private}/stoker-post", code=1)
     assert "127.0.0.1: Failed to connect" in post.err, str(post)
@@ -259,11 +262,9 @@ def test_settings_of_the_machine_load_nothing(archive, tmp_path):
     (folder / "etc/nsswitch.conf").write_text("passwd: theirs\nhosts: theirs [!UNAVAIL=return] files\nservices: theirs\n")
     (folder / "usr/lib/ssl/openssl.cnf").write_text(OPENSSL)
     trace = tmp_path / "trace"
-    keys = {"AWS_ACCESS_KEY_ID": "x", "AWS_SECRET_ACCESS_KEY": "y", "AWS_REGION": "us-east-1",
-            "AWS_ENDPOINT_URL": "http://elsewhere:9"}
     (folder / "etc/hosts").write_text("127.0.0.1 elsewhere\n")
     watch = ("strace", "-f", "-e", "trace=open,openat,execve", "-o", str(trace))
-    root.run("stoker", "cache", "ls", "s3://bucket/x", env={**keys, "LD_LIBRARY_PATH": "/theirs"}, prefix=watch, code=75)
+    root.run("stoker", "cache", "ls", "s3://bucket/x", env=far_away("elsewhere") | {"LD_LIBRARY_PATH": "/theirs"}, prefix=watch, code=75)
     opened = re.findall(r'"([^"]+\.so[^"]*)"', trace.read_text().partition("/agent/lib/loader")[2])
     assert "/etc/hosts" in trace.read_text() and any("libcurl" in name for name in opened)
     assert not [name for name in opened if "theirs" in name]
@@ -273,7 +274,7 @@ def test_settings_of_the_machine_load_nothing(archive, tmp_path):
 
 
 def test_a_library_to_preload_is_left_out(unpacked, tmp_path):
-    """It is for the machine's C library, and would be a line of complaint, or worse."""
+    """It is made for the machine's C library: the loader would complain, or worse."""
     said = run(unpacked / "bin/stoker", "version", env={"LD_PRELOAD": "/theirs.so", "LD_AUDIT": "/theirs.so"})
     assert said.stderr == ""
 

@@ -1,11 +1,11 @@
-"""What `cmake --workflow --preset tarball` makes, and roots of other systems to use it in."""
+"""The archive and wheel for any Linux, and roots of other systems to use them in."""
 
+import functools
 import os
 import re
 import shutil
 import signal
 import subprocess
-import time
 from pathlib import Path
 
 import stoker as cli
@@ -14,7 +14,7 @@ BUILD = ["cmake", "--workflow", "--preset", "tarball"]
 OUT = cli.ROOT / "build"
 MADE = ("stoker-*-linux-*.tar.gz", "stoker-*.whl", "SHA256SUMS")
 ENTER = 'mount -t proc proc "$0/proc" && mount --rbind /dev "$0/dev" && exec /usr/sbin/chroot "$0" "$@"'
-# What a process may execute: the files that it comes from.
+# A file of which a process has mapped something that it may execute.
 MAPPED = re.compile(r"^\S+ ..x. \S+ \S+ [1-9]\d* +(/.*)$", re.MULTILINE)
 SPEC = """version: 1
 name: sh
@@ -48,15 +48,6 @@ def make(into: Path, **options) -> list:
     return [Path(shutil.copy(path, into)) for path in made]
 
 
-def until(seen):
-    """What `seen` returns, once that is true."""
-    limit = time.monotonic() + cli.SECONDS
-    while not (found := seen()):
-        assert time.monotonic() < limit, "in vain"
-        time.sleep(0.02)
-    return found
-
-
 def below(pid: int) -> list:
     """The process and all that it has started."""
     parents = {}
@@ -69,6 +60,22 @@ def below(pid: int) -> list:
     for each in found:
         found += [child for child, parent in parents.items() if parent == each]
     return found
+
+
+@functools.cache
+def owners() -> dict:
+    """The packages of this system that brought files of each name."""
+    found = {}
+    for book in Path("/var/lib/dpkg/info").glob("*.list"):
+        for path in book.read_text().splitlines():
+            found.setdefault(path.rpartition("/")[2], set()).add(book.stem.partition(":")[0])
+    return found
+
+
+def without_licence(libraries: Path, papers: Path) -> list:
+    """Libraries whose package has no papers there."""
+    there = {path.name for path in papers.iterdir()}
+    return [path.name for path in libraries.rglob("*.so*") if not owners().get(path.name, set()) & there]
 
 
 class Root:
@@ -126,7 +133,7 @@ class Root:
 
 def kill(pid: int) -> None:
     os.kill(pid, signal.SIGKILL)
-    until(lambda: not Path(f"/proc/{pid}").exists())
+    cli.until(lambda: not Path(f"/proc/{pid}").exists())
 
 
 def busybox(folder: Path) -> Path:

@@ -32,6 +32,13 @@ def moved(value, by: timedelta):
     return value
 
 
+def add(state: Path, runs: dict) -> None:
+    """Runs by id, each with the events of these rows."""
+    with contextlib.closing(sqlite3.connect(state / "journal.db")) as db, db:
+        for run, rows in runs.items():
+            write_rows(db, run, rows)
+
+
 def write_rows(db: sqlite3.Connection, run: str, rows: list) -> None:
     link, texts = "", []
     for seq, row in enumerate(rows, 1):

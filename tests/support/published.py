@@ -12,7 +12,7 @@ EVENTS = ("run", "attach", "resume", "stop", "events")
 NAMES = {"cache pull": "copy", "cache push": "copy", "cp": "copy", "wait": "status"}
 COMMANDS = (*EVENTS, "init", "validate", "plan", "status", "rm", "list", "logs", "version", "completion", "help",
             "cp", "wait", "diff", "exec", "cache", "schema", "complete", "manual")
-# Their values are no commands.
+# The word behind one of these is its value, and no command.
 WITH_VALUE = ("--state", "--profile", "--region", "--color")
 
 
@@ -80,5 +80,5 @@ def check(binary: str, argv: list, out: bytes | str | None) -> None:
     if of is None or not out:
         return
     text = out.decode(errors="surrogateescape") if isinstance(out, bytes) else out
-    for line in text[:text.rfind("\n") + 1].splitlines():
+    for line in text.split("\n")[:-1]:
         check_line(binary, of, line)

@@ -7,6 +7,7 @@ import os
 import re
 import signal
 import subprocess
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -127,3 +128,15 @@ def finish(process: subprocess.Popen, argv: tuple = (), seconds: float = SECONDS
 
 def stoker(*argv: object, **options) -> Result:
     return finish(start(*argv, **options), argv)
+
+
+def until(seen, process: subprocess.Popen | None = None):
+    """What `seen` returns, once that is true, which it must become before `process` ends."""
+    limit = time.monotonic() + SECONDS
+    while True:
+        ended = process is not None and process.poll() is not None
+        if found := seen():
+            return found
+        assert not ended, str(finish(process))
+        assert time.monotonic() < limit, f"not in {SECONDS} s"
+        time.sleep(0.05)

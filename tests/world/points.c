@@ -42,11 +42,11 @@ void points_begin(const struct points *given)
 	reports_of =
 		mmap(NULL, CASES_MAX * sizeof *reports_of + sizeof *second_kills,
 		     PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	second_kills = (uint64_t *)(void *)(reports_of + CASES_MAX);
 	if (reports_of == MAP_FAILED) {
 		perror("mmap");
 		exit(2);
 	}
+	second_kills = (uint64_t *)(void *)(reports_of + CASES_MAX);
 }
 
 static void wait_for_one(void)

@@ -67,9 +67,9 @@ char *program_file(const char *name)
 {
 	static const char *const places[] = { ".", "../lib/stoker", "../share/stoker" };
 	AUTO(auto_free) char *program = program_path();
-	AUTO(auto_free) char *folder = program ? fs_dirname(program) : mem_copy(".");
+	AUTO(auto_free) char *folder = program ? fs_dirname(program) : NULL;
 
-	for (size_t i = 0; i < STK_LENGTH(places); i++) {
+	for (size_t i = 0; folder && i < STK_LENGTH(places); i++) {
 		AUTO(auto_free) char *place = fs_join(folder, places[i]);
 		AUTO(auto_free) char *file = fs_join(place, name);
 

@@ -94,20 +94,19 @@ static int read_quoted(struct dotenv_reader *reader, struct sb *value)
 /* A value without quotes ends with its line, or before a blank and '#'. */
 static int read_bare(struct dotenv_reader *reader, struct sb *value)
 {
-	size_t len = strcspn(reader->at, "\n"), end = 0;
+	const char *start = reader->at, *end = start;
 
-	for (; end < len; end++) {
-		bool blank = end == 0 || strchr(" \t", reader->at[end - 1]);
-
-		if (reader->at[end] == '#' && blank && (end > 0 || isblank(reader->at[-1])))
+	for (; *end && *end != '\n'; end++) {
+		/* '=' stands before the value, if no blank does. */
+		if (*end == '#' && isblank((unsigned char)end[-1]))
 			break;
-		if (expands(reader->at + end))
+		if (expands(end))
 			return fault_expands(reader, reader->line);
 	}
-	while (end > 0 && strchr(" \t\r", reader->at[end - 1]))
+	reader->at = end;
+	while (end > start && strchr(" \t\r", end[-1]))
 		end--;
-	sb_add(value, reader->at, end);
-	reader->at += len;
+	sb_add(value, start, (size_t)(end - start));
 	return 0;
 }
 

@@ -68,6 +68,11 @@ bool text_is_utf8(const char *text, size_t len)
 
 bool text_has_login(const char *text)
 {
+	size_t user = strcspn(text, ":/@?# \t\n");
+
+	/* Proxies are written without a scheme, too. */
+	if (user > 0 && text[user] == ':' && text[user + strcspn(text + user, "/@?# \t\n")] == '@')
+		return true;
 	for (const char *at = strstr(text, "://"); at; at = strstr(at + 3, "://"))
 		if (at[3 + strcspn(at + 3, "/@?# \t\n")] == '@')
 			return true;

@@ -21,7 +21,8 @@
 void text_escape(struct sb *out, const char *text, size_t len, bool keep_newlines);
 
 bool text_is_utf8(const char *text, size_t len);
-/* True for a URL with a user or a password in it: "http://user:word@proxy:3128". */
+/* True for a URL with a user or a password in it: "http://user:word@proxy:3128"; without its scheme
+ * only with a password at the beginning of the text. */
 bool text_has_login(const char *text);
 /* The well-formed UTF-8 character at `text`: its length (1 to 4) and code point; 0 if the bytes are
  * not UTF-8 or `len` is 0. */

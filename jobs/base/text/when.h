@@ -6,7 +6,6 @@
 #define STK_BASE_TEXT_WHEN_H
 
 #include "jobs/base/clock.h"
-#include "jobs/base/sb.h"
 
 #define WHEN_TEXT 32
 

@@ -13,8 +13,8 @@
 /* Words that make a name look like that of a secret; whole words only, so that "max_tokens" and
  * "tokenizer" stay readable. "key" counts only after one of key_words. */
 static const char *const secret_words[] = {
-	"apikey",   "auth", "credential", "credentials", "passphrase", "passwd",
-	"password", "pwd",  "secret",     "secrets",     "token",
+	"apikey", "auth",   "credential", "credentials", "passphrase", "passwd",     "password",
+	"pwd",    "secret", "secrets",    "token",       "webhook",    "pgpassword",
 };
 static const char *const key_words[] = {
 	"access", "api", "auth", "encryption", "private", "signing"

@@ -1,6 +1,6 @@
 /*
- * The newest numbers of a training log, for the driver. Readings (jobs/series/metric_reader.h) of one
- * step are a row, and only rows are told: a loss of step 10 never stands beside step 20.
+ * The newest numbers of a training log, for the driver. Readings (jobs/series/metric_reader.h) of
+ * one step are a row, and only rows are told: a loss of step 10 never stands beside step 20.
  */
 #ifndef STK_RUN_ATTEMPT_METRICS_H
 #define STK_RUN_ATTEMPT_METRICS_H

@@ -27,18 +27,6 @@ static bool receives(const struct unpassed *unpassed, const char *name)
 	       json_object_get(json_object_get(unpassed->plan, "secrets"), name);
 }
 
-/* True if the name is in pass_env already: it was not set when the run began. */
-static bool is_asked_for(const struct unpassed *unpassed, const char *name)
-{
-	const json_t *item;
-	size_t i;
-
-	json_array_foreach (js_path(unpassed->plan, "spec.pass_env"), i, item)
-		if (strcmp(json_string_value(item), name) == 0)
-			return true;
-	return false;
-}
-
 static bool is_listed(const json_t *names, const char *name)
 {
 	const json_t *item;
@@ -56,9 +44,10 @@ static void consider(void *arg, const char *text, size_t len)
 	AUTO(auto_free) char *name = mem_copy_n(text, len);
 	const char *value = getenv(name);
 
-	if (value && *value && !receives(unpassed, name) && !is_asked_for(unpassed, name) &&
-	    !names_reserved(name) && !is_listed(unpassed->names, name) &&
-	    json_array_size(unpassed->names) < NAMES_MAX)
+	/* A name that is in pass_env already was not set when the run began. */
+	if (value && *value && !receives(unpassed, name) && !names_reserved(name) &&
+	    !is_listed(js_path(unpassed->plan, "spec.pass_env"), name) &&
+	    !is_listed(unpassed->names, name) && json_array_size(unpassed->names) < NAMES_MAX)
 		json_array_append_new(unpassed->names, json_string(name));
 }
 

@@ -130,8 +130,9 @@ int journal_summary(struct journal *journal, const char *run, struct run_summary
  * alone do not prove it: then journal_read() tells; -1. Parses nothing. */
 int journal_prove(struct journal *journal, const char *run, int64_t seq, struct err **err);
 
-/* Resolves what the user wrote (an id, a unique prefix of one, or @last) to an id. An unknown or
- * ambiguous reference is an error (EXIT_USAGE) that names candidates. */
+/* Resolves what the user wrote (an id, a unique prefix of one, or @last) to an id. An unknown
+ * reference is an error (EXIT_NOT_FOUND); an ambiguous one too (EXIT_USAGE), which names
+ * candidates. */
 int journal_resolve(struct journal *journal, const char *ref, char run[JOURNAL_RUN_MAX],
 		    struct err **err);
 

@@ -3,7 +3,7 @@
 
 #include "jobs/run/journal/journal_sqlite_internal.h"
 
-/* What a list needs lies close together, in a table of its own. */
+/* The members that a list needs lie close together, in a table of their own. */
 #define SUMMARY_TABLES                                                                             \
 	"CREATE TABLE IF NOT EXISTS summary(run TEXT PRIMARY KEY, seq INTEGER NOT NULL,"           \
 	" link TEXT NOT NULL, begun TEXT NOT NULL, line_sum TEXT NOT NULL,"                        \

@@ -6,7 +6,7 @@
 
 #include "jobs/run/journal/journal_internal.h"
 
-/* What a look at one event tells. */
+/* The result of a look at one event. */
 struct journal_look {
 	int64_t seq;
 	char link[SHA256_HEX], at[UTC_TEXT];

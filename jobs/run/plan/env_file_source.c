@@ -1,24 +1,35 @@
 /* Keeps the files of env_file out of the source, which would carry their values into the workspace:
  * see plan.h. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "jobs/base/fs/fs.h"
 #include "jobs/run/plan/plan.h"
 
-/* True if the source has the file. A path is relative to the spec. */
+/* True if the source in the folder `root` has the file. */
+static bool has_file(const struct source_pin *pin, const char *root, const char *file)
+{
+	size_t len = strlen(root);
+
+	if (strncmp(file, root, len) != 0 || file[len] != '/')
+		return false;
+	for (size_t i = 0; i < pin->count; i++)
+		if (strcmp(pin->files[i].path, file + len + 1) == 0)
+			return true;
+	return false;
+}
+
+/* True if the source has the file, or the one that it links to. A path is relative to the spec. */
 static bool is_packed(const struct plan *plan, const struct spec *spec, const char *path)
 {
 	AUTO(auto_free) char *folder = fs_dirname(spec_file(spec));
 	AUTO(auto_free) char *joined = fs_join(folder, path);
 	AUTO(auto_free) char *absolute = fs_absolute(joined);
-	size_t len = strlen(plan->root);
+	AUTO(auto_free) char *linked = realpath(absolute, NULL);
+	AUTO(auto_free) char *linked_root = realpath(plan->root, NULL);
 
-	if (strncmp(absolute, plan->root, len) != 0 || absolute[len] != '/')
-		return false;
-	for (size_t i = 0; i < plan->pin->count; i++)
-		if (strcmp(plan->pin->files[i].path, absolute + len + 1) == 0)
-			return true;
-	return false;
+	return has_file(plan->pin, plan->root, absolute) ||
+	       (linked && linked_root && has_file(plan->pin, linked_root, linked));
 }
 
 static int refuse(const struct spec *spec, const char *path, size_t index, struct err **err)

@@ -5,10 +5,12 @@
 #include <string.h>
 
 #include "jobs/base/sb.h"
+#include "jobs/base/text/columns.h"
 #include "jobs/base/text/text.h"
 #include "jobs/cache/graphs/graph_key.h"
 
-#define SPEC "spec."
+#define SPEC          "spec."
+#define VALUE_COLUMNS 80 /* of a value in an error */
 
 /* Parts of a plan that are compared, and the name under which a difference is told. */
 static const struct {
@@ -78,19 +80,24 @@ json_t *plan_difference(const json_t *old_plan, const json_t *new_plan)
 	return rows;
 }
 
+static void add_value(struct sb *words, const json_t *value)
+{
+	AUTO(auto_free) char *line = js_line(value);
+
+	columns_fit(words, line, strlen(line), VALUE_COLUMNS, true);
+}
+
 char *plan_difference_words(const json_t *difference, size_t most)
 {
 	struct sb words = SB_INIT;
-	const json_t *row;
-	size_t i;
 
-	json_array_foreach (difference, i, row) {
-		AUTO(auto_free) char *old = js_line(json_object_get(row, "old"));
-		AUTO(auto_free) char *new = js_line(json_object_get(row, "new"));
+	for (size_t i = 0; i < json_array_size(difference) && i < most; i++) {
+		const json_t *row = json_array_get(difference, i);
 
-		if (i < most)
-			sb_addf(&words, "%s%s: %s -> %s", i > 0 ? "; " : "", js_str(row, "field"),
-				old, new);
+		sb_addf(&words, "%s%s: ", i > 0 ? "; " : "", js_str(row, "field"));
+		add_value(&words, json_object_get(row, "old"));
+		sb_adds(&words, " -> ");
+		add_value(&words, json_object_get(row, "new"));
 	}
 	if (json_array_size(difference) > most)
 		sb_addf(&words, ", and %zu more", json_array_size(difference) - most);

@@ -12,7 +12,8 @@
  * workspace. Secret-looking values are hidden. */
 json_t *plan_difference(const json_t *old_plan, const json_t *new_plan);
 
-/* Returns the first `most` differences as "lr: 0.1 -> 0.2; …, and 3 more"; the caller frees it. */
+/* Returns the first `most` differences as "lr: 0.1 -> 0.2; …, and 3 more", long values
+ * cut short; the caller frees it. */
 char *plan_difference_words(const json_t *difference, size_t most);
 
 #endif

@@ -61,7 +61,7 @@ static const char *const neutral[] = {
 	"TZ",
 };
 
-/* Those of all compile kinds together (jobs/cache/kinds), so that a file which no key sees may set
+/* Names of all compile kinds together (jobs/cache/kinds), so that a file which no key sees may set
  * none of them. */
 static const char *const steering[] = {
 	"ALLREDUCE_GRADIENTS_BUCKET_SIZE_MB",
@@ -76,8 +76,9 @@ static const char *const steering[] = {
 
 /* Words, or pairs of them, between underscores (or the ends) of a name. */
 static const char *const secret_words[] = {
-	"SECRET", "SECRETS",     "PASSWORD", "PASSWD",     "PASSPHRASE",  "TOKEN",
-	"APIKEY", "CREDENTIALS", "API_KEY",  "ACCESS_KEY", "PRIVATE_KEY", "AUTH_KEY",
+	"SECRET",      "SECRETS",  "PASSWORD",    "PASSWD",     "PASSPHRASE",
+	"TOKEN",       "APIKEY",   "CREDENTIALS", "API_KEY",    "ACCESS_KEY",
+	"PRIVATE_KEY", "AUTH_KEY", "WEBHOOK",     "PGPASSWORD", "MYSQL_PWD",
 };
 
 bool names_match(const char *pattern, const char *name)

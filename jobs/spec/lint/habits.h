@@ -8,7 +8,7 @@
 #include <stddef.h>
 
 struct habit {
-	const char *name;
+	const char *names; /* separated by single spaces */
 	const char *meant; /* path of the field; NULL: there is none for it */
 	const char *how; /* how it is written here ("a duration such as 12h"); NULL: alike; without
 			  * `meant` the whole hint */

@@ -71,14 +71,16 @@ static const char *set_in(const struct spec *spec, const char *name)
 	return json_object_get(spec_get(spec, SPEC_SECRETS), name) ? "secrets" : NULL;
 }
 
-/* No service may get the values: they would stand in the job's definition, which others can read.
- */
+/* No service may get the values: they would stand in a job's definition, which others can read.
+ * Returns true on AWS. */
 static bool refuse_on_aws(struct binder *binder, enum spec_field field, const char *what)
 {
 	const struct spec *spec = binder->spec;
 
-	if (!access_on_aws(spec) || json_array_size(spec_get(spec, field)) == 0)
-		return access_on_aws(spec);
+	if (!access_on_aws(spec))
+		return false;
+	if (json_array_size(spec_get(spec, field)) == 0)
+		return true;
 	problem_hint(
 		spec_error(binder, field, NULL, "'%s' is for local and slurm: %s engine '%s'",
 			   field_table[field].path, what, spec_str(spec, SPEC_ENGINE)),

@@ -100,11 +100,24 @@ static char *habit_text(const struct habit *habit, field_id section)
 	return mem_format("did you mean '%s', %s?", meant, habit->how);
 }
 
-/* Returns the first habit with this name, or nearly this name. */
+/* True if one of the words is this name, or nearly this name. */
+static bool is_near_one(const char *words, const char *name, size_t limit)
+{
+	while (*words) {
+		size_t len = strcspn(words, " ");
+		AUTO(auto_free) char *word = mem_copy_n(words, len);
+
+		if (distance(name, word, limit) <= limit)
+			return true;
+		words += len + (words[len] == ' ');
+	}
+	return false;
+}
+
 static const struct habit *habit_find(const char *name, size_t limit)
 {
 	for (size_t i = 0; i < habit_count; i++)
-		if (distance(name, habits[i].name, limit) <= limit)
+		if (is_near_one(habits[i].names, name, limit))
 			return &habits[i];
 	return NULL;
 }

@@ -21,16 +21,17 @@ static int find_loader(struct dl_phdr_info *info, size_t size, void *arg)
 	return 1;
 }
 
-/* In a process of its own: what it is called, and what is its program. */
+/* In a process of its own: its name, its program, and the folder of that. */
 static int answer(void)
 {
-	AUTO(auto_free) char *path = NULL;
+	AUTO(auto_free) char *path = NULL, *folder = NULL;
 	char name[17] = "";
 
 	program_begin();
 	path = program_path();
+	folder = program_file(".");
 	(void)prctl(PR_GET_NAME, name);
-	printf("%s %s\n", name, path ? path : "none");
+	printf("%s %s %s\n", name, path ? path : "none", folder ? folder : "none");
 	return 0;
 }
 
@@ -73,11 +74,11 @@ static void in_a_bundle_it_is_what_the_loader_was_told(void **state)
 			     "'" ASK "'",
 			     loader, (char *)*state, (char *)*state, own);
 	told = answer_to(command);
-	assert_string_equal(told, "stoker /opt/s/bin/stoker");
+	assert_string_equal(told, "stoker /opt/s/bin/stoker none");
 	free(command);
 	command = mem_format("'%s/loader' --argv0 nowhere '%s' '" ASK "'", (char *)*state, own);
 	named = answer_to(command);
-	assert_string_equal(named, "nowhere none");
+	assert_string_equal(named, "nowhere none none"); /* not the working directory */
 	free(command);
 	/* A loader of another name is not that of a bundle. */
 	command =
@@ -85,7 +86,7 @@ static void in_a_bundle_it_is_what_the_loader_was_told(void **state)
 			   "'" ASK "'",
 			   (char *)*state, (char *)*state, (char *)*state, own);
 	plain = answer_to(command);
-	assert_contains(plain, "/ld.so");
+	assert_contains(plain, "/ld.so ");
 }
 
 static void a_file_beside_the_program_is_found(void **state)

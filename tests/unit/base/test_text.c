@@ -454,9 +454,12 @@ static void ids_of_people_are_checked(void **state)
 static void a_login_in_a_url_is_seen(void **state)
 {
 	static const char *const with[] = { "http://me:word@proxy:3128", "postgres://u:p@h/db",
-					    "a http://x/ and https://token@host", "://@" };
+					    "a http://x/ and https://token@host", "://@",
+					    "me:word@proxy:3128" };
 	static const char *const without[] = { "",
-					       "me:word@host",
+					       "me@host",
+					       "the me:word@host",
+					       "host:22/a@b",
 					       "http://proxy:3128",
 					       "https://host/a@b",
 					       "https://host?x=a@b",

@@ -9,6 +9,8 @@
 
 #include <cmocka.h>
 
+#include "jobs/base/mem.h"
+
 static struct utc at(const char *text)
 {
 	struct utc ret = { 0 };

@@ -81,9 +81,10 @@ static bool is_hidden(const char *name)
 
 static void names_of_secrets_are_known_and_words_in_them_are_not(void **state)
 {
-	static const char *const secret[] = { "HF_TOKEN", "token",         "DB_PASSWORD",
-					      "api-key",  "WANDB_API_KEY", "aws.secret_access_key",
-					      "secret",   "AUTH" };
+	static const char *const secret[] = { "HF_TOKEN",  "token",         "DB_PASSWORD",
+					      "api-key",   "WANDB_API_KEY", "aws.secret_access_key",
+					      "secret",    "AUTH",          "webhook",
+					      "PGPASSWORD" };
 	static const char *const open[] = { "max_tokens", "tokenizer", "key",
 					    "n_keys",     "author",    "monkey",
 					    "batch_size", "keyboard",  "secretary" };
@@ -104,6 +105,7 @@ static void secrets_are_hidden_wherever_they_stand(void **state)
 		     "\"command\":[\"t.py\",\"--api-key\",\"hunter2\",\"--lr\",\"1\",\"--password="
 		     "hunter2\"],"
 		     "\"x\":{\"credentials\":{\"deep\":[\"hunter2\"]}},"
+		     "\"notify\":[{\"webhook\":\"hunter2\"}],"
 		     "\"source\":{\"token.py\":\"aa\"},\"hyperparameters\":{\"token\":7}}");
 	AUTO(auto_free) char *once = NULL;
 	AUTO(auto_free) char *twice = NULL;

@@ -1,6 +1,6 @@
 /*
- * Which variables a failure may be the want of: those that its words name come first, and a healthy
- * word of capitals is none of them.
+ * Variables for want of which an attempt may have failed: those that its words name come first, and
+ * a healthy word of capitals is none of them.
  */
 #include "tests/unit/flow/classify.h"
 

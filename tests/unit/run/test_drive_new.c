@@ -159,6 +159,11 @@ static void a_run_that_begins_is_journalled_with_its_plan(void **state)
 
 static void a_run_of_another_plan_is_refused(void **state)
 {
+	AUTO(auto_free) char *lines = mem_format("env: {A: '%0200d'}\n", 0);
+	AUTO(auto_free)
+	char *cut = mem_format("run r1 belongs to another plan; what has changed since: "
+			       "env.A: null -> \"%078d…",
+			       0);
 	AUTO(err_freep) struct err *err = NULL;
 
 	(void)state;
@@ -170,6 +175,11 @@ static void a_run_of_another_plan_is_refused(void **state)
 	begin_fails(
 		EXIT_SPEC,
 		"run r1 belongs to another plan; what has changed since: env.A: null -> \"b\"",
+		"choose another --id, or undo the change; 'stoker diff r1 SPEC' shows all of it");
+	plan_freep(&the_plan);
+	plan_of(lines);
+	begin_fails(
+		EXIT_SPEC, cut,
 		"choose another --id, or undo the change; 'stoker diff r1 SPEC' shows all of it");
 }
 

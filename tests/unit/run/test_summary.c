@@ -128,13 +128,11 @@ static void nothing_counts_that_was_changed(void **state)
 	for (size_t i = 0; i < STK_LENGTH(changes); i++) {
 		keep("r", 2, "head");
 		assert_int_equal(is_found("r"), 1);
-		assert_int_equal(sqlite3_exec(connection(), "SAVEPOINT s", NULL, NULL, NULL), 0);
-		assert_int_equal(sqlite3_exec(connection(), changes[i], NULL, NULL, NULL), 0);
+		execute(connection(), "SAVEPOINT s");
+		execute(connection(), changes[i]);
 		if (is_found("r") != 0)
 			fail_msg("%s", changes[i]);
-		assert_int_equal(
-			sqlite3_exec(connection(), "ROLLBACK TO s; RELEASE s", NULL, NULL, NULL),
-			0);
+		execute(connection(), "ROLLBACK TO s; RELEASE s");
 	}
 }
 
@@ -182,13 +180,11 @@ static void events_are_proved_by_their_bytes(void **state)
 		assert_int_equal(prove(seq), 1);
 	assert_int_equal(prove(5), 0);
 	for (size_t i = 0; i < STK_LENGTH(changes); i++) {
-		assert_int_equal(sqlite3_exec(connection(), "SAVEPOINT s", NULL, NULL, NULL), 0);
-		assert_int_equal(sqlite3_exec(connection(), changes[i], NULL, NULL, NULL), 0);
+		execute(connection(), "SAVEPOINT s");
+		execute(connection(), changes[i]);
 		if (prove(4) != 0)
 			fail_msg("%s", changes[i]);
-		assert_int_equal(
-			sqlite3_exec(connection(), "ROLLBACK TO s; RELEASE s", NULL, NULL, NULL),
-			0);
+		execute(connection(), "ROLLBACK TO s; RELEASE s");
 	}
 }
 

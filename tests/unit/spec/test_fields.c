@@ -1,6 +1,7 @@
 /* The field table itself: complete, in order, and true to its own parser. */
 #include "tests/unit/spec/spec_fixture.h"
 
+#include "jobs/base/sb.h"
 #include "jobs/spec/lint/habits.h"
 #include "jobs/spec/resolved.h"
 
@@ -207,19 +208,26 @@ static void the_schema_has_every_field(void **state)
 
 static void a_habit_leads_to_a_field_and_hides_none(void **state)
 {
+	AUTO(sb_release) struct sb seen = SB_INIT;
+
 	(void)state;
 	for (size_t i = 0; i < habit_count; i++) {
 		const struct habit *habit = &habits[i];
+		AUTO(auto_free) char *names = mem_copy(habit->names);
+		char *rest = NULL;
 
 		assert_true(habit->meant || habit->how);
 		if (habit->meant && strncmp(habit->meant, "hyperparameters.", 16) != 0 &&
 		    field_find(habit->meant) == FIELD_NONE)
-			fail_msg("%s: there is no %s", habit->name, habit->meant);
-		if (field_child(FIELD_NONE, habit->name) != FIELD_NONE)
-			fail_msg("%s is a field itself", habit->name);
-		for (size_t other = 0; other < i; other++)
-			if (strcmp(habits[other].name, habit->name) == 0)
-				fail_msg("%s is there twice", habit->name);
+			fail_msg("%s: there is no %s", habit->names, habit->meant);
+		for (char *name = strtok_r(names, " ", &rest); name;
+		     name = strtok_r(NULL, " ", &rest)) {
+			if (field_child(FIELD_NONE, name) != FIELD_NONE)
+				fail_msg("%s is a field itself", name);
+			if (field_word_in(seen.text, name))
+				fail_msg("%s is there twice", name);
+			sb_addf(&seen, "%s ", name);
+		}
 	}
 }
 

@@ -127,6 +127,8 @@ static void names_are_judged_by_whole_words(void **state)
 	assert_true(names_secret("hf-token"));
 	assert_true(names_secret("AWS_SECRET_ACCESS_KEY"));
 	assert_true(names_secret("db.password"));
+	assert_true(names_secret("PGPASSWORD"));
+	assert_true(names_secret("SLACK_WEBHOOK_URL"));
 	assert_false(names_secret("TOKENIZERS_PARALLELISM"));
 	assert_false(names_secret("max_tokens"));
 	assert_false(names_secret("KEYBOARD"));
