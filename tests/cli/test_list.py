@@ -242,6 +242,15 @@ def test_a_summary_in_another_form_is_whole_and_yet_not_used(site, copy):
             assert site.ok("list", "--state", copy).out == table, head
 
 
+@pytest.mark.parametrize("foreign", ["a_" * 30, "r" * 60, "run-fail" + "x" * 50])
+def test_rows_of_a_foreign_id_are_passed_over(site, copy, foreign):
+    """The runs behind them are found, and the search ends."""
+    before = states(site.ok("--json", "--state", copy, "list"))
+    with contextlib.closing(sqlite3.connect(copy / "journal.db")) as db, db:
+        db.execute("INSERT INTO event VALUES(?, 1, '{}')", (foreign,))
+    assert states(site.ok("--json", "--state", copy, "list")) == before
+
+
 def test_a_summary_of_an_earlier_end_is_none(site, copy):
     """As an older version would leave it that forgets a run and begins it again."""
     rows = many_runs.rows_of(copy, "run-fail")

@@ -188,6 +188,7 @@ struct journal_sqlite_search {
 	sqlite3_stmt *summary; /* at the next summary in the order of ids; NULL: none is left */
 	struct begun lost;     /* runs that only their folders show */
 	bool any;              /* any folder of a run counts */
+	struct sb at;          /* the newest id, whole: a foreign row may have any */
 	char following[JOURNAL_RUN_MAX]; /* the run after the one just added; "": not known */
 };
 
@@ -198,6 +199,7 @@ static void search_release(struct journal_sqlite_search *search)
 	sqlite3_finalize(search->from);
 	sqlite3_finalize(search->summary);
 	begun_release(&search->lost);
+	sb_release(&search->at);
 }
 
 /* Summaries that cannot be read are none: whoever reads their runs is told. */
@@ -259,9 +261,11 @@ static bool note_following(struct journal_sqlite_search *search, const char *run
 	int found = journal_sqlite_step(search->store, search->from, "read", err);
 	const char *id = found > 0 ? (const char *)sqlite3_column_text(search->from, 0) : NULL;
 
-	if (id && strcmp(id, run) > 0)
+	if (!id || strcmp(id, run) <= 0)
+		return found == 0;
+	if (strlen(id) < sizeof search->following)
 		snprintf(search->following, sizeof search->following, "%s", id);
-	return found == 0 || search->following[0];
+	return true;
 }
 
 /* Adds the run by its summary, if that ends with its newest event. */
@@ -288,7 +292,7 @@ static bool add_summarised(struct journal_sqlite_search *search, const char *run
 	return true;
 }
 
-/* Goes on to the next run in the order of ids. Returns 1, 0, -1. */
+/* Goes on to the next run in the order of ids; "" is one whose id is too long. Returns 1, 0, -1. */
 static int next_run(struct journal_sqlite_search *search, char run[JOURNAL_RUN_MAX],
 		    struct err **err)
 {
@@ -296,13 +300,15 @@ static int next_run(struct journal_sqlite_search *search, char run[JOURNAL_RUN_M
 	int found = 1;
 
 	if (!*id) {
-		found = look_up(search, search->next, run, err);
+		found = look_up(search, search->next, search->at.len ? search->at.text : "", err);
 		id = found > 0 ? (const char *)sqlite3_column_text(search->next, 0) : NULL;
 	}
 	/* A damaged index may give the same run twice. */
-	if (!id || strcmp(id, run) <= 0)
+	if (!id || (search->at.len > 0 && strcmp(id, search->at.text) <= 0))
 		return found < 0 ? -1 : 0;
-	snprintf(run, JOURNAL_RUN_MAX, "%s", id);
+	sb_clear(&search->at);
+	sb_adds(&search->at, id);
+	snprintf(run, JOURNAL_RUN_MAX, "%s", strlen(id) < JOURNAL_RUN_MAX ? id : "");
 	search->following[0] = '\0';
 	return 1;
 }
@@ -344,7 +350,7 @@ static void add_lost(void *arg, const char *run)
 int journal_sqlite_find_runs(struct sqlite_store *store, struct begun *ret, struct err **err)
 {
 	AUTO(search_release)
-	struct journal_sqlite_search search = { .store = store, .begun = ret };
+	struct journal_sqlite_search search = { .store = store, .begun = ret, .at = SB_INIT };
 	char run[JOURNAL_RUN_MAX] = "";
 	int found = search_open(&search, err);
 
