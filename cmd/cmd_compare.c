@@ -185,9 +185,11 @@ static void print_break_even(const struct compare_sheet *sheet)
 
 	if (out_is_json()) {
 		js_put_str(object, "run", slower);
-		if (!isnan(steps))
+		if (isfinite(steps))
 			js_put(object, "break_even_steps", js_number(ceil(steps)));
-		out_json_exact(object);
+		if (!isnan(steps))
+			js_put(object, "pays", json_boolean(isfinite(steps)));
+		out_json(object);
 	} else if (isnan(steps)) {
 		out_line("break-even: not known: steps and compile time of both runs are needed");
 	} else if (isinf(steps)) {
@@ -226,7 +228,7 @@ static void print_sheet(const struct compare_sheet *sheet, const struct args *ar
 		for (size_t i = 0; i < sheet->row_count; i++) {
 			json_auto_t *row = compare_text_json(sheet, i);
 
-			out_json_exact(row);
+			out_json(row);
 		}
 		return;
 	}

@@ -181,7 +181,7 @@ const struct cmd cmd_table[] = {
 	  cmd_compare, .exits = { EXIT_REFUSED, EXIT_NOT_FOUND },
 	  .examples = { { "stoker compare base-1 base-2 big-1 big-2",
 			  "compares two settings, each run twice" },
-			{ "stoker compare base big --to 'accuracy>=0.95' --csv",
+			{ "stoker compare base big --to 'loss<0.3' --csv",
 			  "tells which is there first, for a spreadsheet" },
 			{ "stoker compare o1 o2 --break-even",
 			  "shows from which step on the slower compilation pays" } } },

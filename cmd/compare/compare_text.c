@@ -234,7 +234,8 @@ void compare_text_csv(const struct compare_sheet *sheet, struct sb *ret)
 			char text[TEXT_NUMBER];
 
 			if (figures[k].key)
-				sb_addf(ret, ",%s", isnan(value) ? "" : text_number(value, text));
+				sb_addf(ret, ",%s",
+					!isfinite(value) ? "" : text_number(value, text));
 		}
 		sb_addf(ret, ",%lld,%lld,%s,%s\n", (long long)row->last_step,
 			(long long)row->gap_step, verdict_of(row),
@@ -255,7 +256,7 @@ json_t *compare_text_json(const struct compare_sheet *sheet, size_t at)
 	for (size_t k = 0; k < STK_LENGTH(figures); k++) {
 		double value = figure_of(row, &figures[k]);
 
-		if (figures[k].key && !isnan(value))
+		if (figures[k].key && isfinite(value))
 			js_put(object, figures[k].key, js_number(value));
 	}
 	if (row->last_step >= 0)

@@ -67,8 +67,7 @@ static bool is_reached(const struct measure_target *target, double value)
 struct measure_events {
 	struct measure *measure;
 	struct step_times *times;
-	int64_t train_ms, begun_ms, ended_ms; /* UTC; 0: not known */
-	double compile, billable;
+	int64_t begun_ms, ended_ms; /* UTC; 0: not known */
 };
 
 static int on_event(void *arg, const struct event *ev, json_t *row, struct err **err)
@@ -87,8 +86,6 @@ static int on_event(void *arg, const struct event *ev, json_t *row, struct err *
 	}
 	if (ev->kind == EV_RUN_ENDED)
 		events->ended_ms = ev->at.ms;
-	if (ev->kind == EV_ATTEMPT_STARTED && ev->phase == PHASE_TRAIN && events->train_ms == 0)
-		events->train_ms = ev->at.ms;
 	if (ev->kind == EV_JIT_COMPILED)
 		json_array_foreach (ev->late, i, late)
 			if (json_object_get(late, "after_step"))
@@ -108,6 +105,23 @@ static double sum_of(const json_t *status, const char *phase, const char *member
 		if ((!phase || js_is(attempt, "phase", phase)) && json_object_get(attempt, member))
 			sum = (isnan(sum) ? 0 : sum) + js_real(attempt, member, 0);
 	return sum;
+}
+
+/* Returns when the training was started first, UTC in ms; 0: not known. */
+static int64_t train_begin(const json_t *status)
+{
+	const json_t *attempts = json_object_get(status, "attempts"), *attempt;
+	struct utc at = { 0 };
+	size_t i;
+
+	json_array_foreach (attempts, i, attempt) {
+		const char *started = js_str(attempt, "started");
+
+		if (js_is(attempt, "phase", flow_phase_names[PHASE_TRAIN]) && started &&
+		    clock_utc_parse(started, &at))
+			return at.ms;
+	}
+	return 0;
 }
 
 /* Phase 1, and what was compiled late. */
@@ -181,7 +195,7 @@ static int read_series(struct journal *journal, const struct measure_question *q
 	struct measure_readings readings = { .measure = ret,
 					     .question = question,
 					     .times = events->times,
-					     .train_ms = events->train_ms,
+					     .train_ms = train_begin(ret->status),
 					     .curve_node = -1,
 					     .target = SIZE_MAX };
 	const char *target = question->target.metric;
