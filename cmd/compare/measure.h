@@ -4,6 +4,7 @@
 
 #include "jobs/base/text/js.h"
 #include "jobs/report/measure/comparison.h"
+#include "jobs/report/measure/step_times.h"
 #include "jobs/run/journal/journal.h"
 
 /* A value that a metric is to reach: "accuracy>=0.95". */

@@ -19,46 +19,6 @@ const char *const comparison_words[] = {
 	[COMPARISON_NO_STEPS] = "no steps measured",
 };
 
-/* ---- curves ---- */
-
-void curve_release(struct curve *curve)
-{
-	free(curve->points);
-}
-
-void curve_add(struct curve *curve, int64_t step, double value)
-{
-	if (curve->count > 0 && curve->points[curve->count - 1].step == step) {
-		curve->points[curve->count - 1].value = value;
-		return;
-	}
-	curve->points = mem_room(curve->points, curve->count, sizeof *curve->points);
-	curve->points[curve->count++] = (struct curve_point){ step, value };
-}
-
-static int by_step(const void *a, const void *b)
-{
-	const struct curve_point *x = a, *y = b;
-
-	return (x->step > y->step) - (x->step < y->step);
-}
-
-void curve_sort(struct curve *curve)
-{
-	if (curve->count > 1)
-		qsort(curve->points, curve->count, sizeof *curve->points, by_step);
-}
-
-static const struct curve_point *point_at(const struct curve *curve, int64_t step)
-{
-	const struct curve_point key = { .step = step };
-
-	return curve->count == 0 ? NULL
-				 : bsearch(&key, curve->points, curve->count, sizeof key, by_step);
-}
-
-/* ---- rows ---- */
-
 /* Returns the mean of a member over the runs of a row that have it; NAN if none has. */
 static double mean_of(const struct measured_run *runs, size_t count, size_t row, size_t member)
 {
@@ -172,7 +132,7 @@ static void compare_curves(const struct measured_run *runs, size_t count, size_t
 
 			if (runs[i].row != at && runs[i].row != 0)
 				continue;
-			point = point_at(&runs[i].curve, first->points[k].step);
+			point = curve_at(&runs[i].curve, first->points[k].step);
 			all = point != NULL;
 			for (int side = 0; all && side < 2; side++)
 				if (runs[i].row == (side ? at : 0)) {

@@ -20,23 +20,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "jobs/report/measure/step_times.h"
+#include "jobs/report/measure/curve.h"
 
 #define COMPARISON_LEVEL 0.99
-
-/* A curve of a metric: readings that count, by step, one a step. */
-struct curve {
-	struct curve_point {
-		int64_t step;
-		double value;
-	} * points; /* owned */
-	size_t count;
-};
-void curve_release(struct curve *curve);
-/* Adds a reading; the last one of a step counts. */
-void curve_add(struct curve *curve, int64_t step, double value);
-/* Sorts the points, after which the curve can be compared. */
-void curve_sort(struct curve *curve);
 
 /* What was measured of a run. */
 struct measured_run {

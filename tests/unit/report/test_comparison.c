@@ -1,5 +1,6 @@
 /* Runs compared by measurement: jobs/report/measure. */
 #include "jobs/report/measure/comparison.h"
+#include "jobs/report/measure/step_times.h"
 
 #include <math.h>
 #include <stdlib.h>
