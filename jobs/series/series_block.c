@@ -8,9 +8,10 @@
 #define SUM_FROM    16
 #define READING_MAX (3 * 10 + 8) /* bytes of the longest reading */
 
-uint32_t series_metrics_sum(const json_t *specs)
+uint32_t series_sum(const json_t *specs, const char *prefix, int node)
 {
-	uLong sum = crc32(0, NULL, 0);
+	AUTO(auto_free) char *place = mem_format("%snode-%d", prefix, node);
+	uLong sum = crc32(crc32(0, NULL, 0), (const Bytef *)place, (uInt)strlen(place) + 1);
 	const json_t *spec;
 	size_t i;
 
@@ -165,7 +166,7 @@ size_t series_block_decode(const void *bytes, size_t len, struct series_block *r
 		.bytes = head + SERIES_HEADER_BYTES,
 		.end = head + SERIES_HEADER_BYTES + payload,
 	};
-	return SERIES_HEADER_BYTES + payload;
+	return ret->from <= ret->to ? SERIES_HEADER_BYTES + payload : 0;
 }
 
 bool series_block_next(struct series_block *block, struct series_point *point)

@@ -8,8 +8,10 @@
  *    8  u32 bytes of payload, at most SERIES_PAYLOAD_MAX
  *   12  u32 CRC-32 of all that follows
  *   16  u64 from, u64 to   the bytes of the log that are read, both at the begin of a line
- *   32  i64 the newest step before them, i64 the newest step at their end; -1: none
- *   48  u32 CRC-32 of the metrics' names and patterns: other metrics, other readings
+ *   32  i64 the newest step before them (behind a part that was left out: before that), i64 the
+ *       newest step at their end; -1: none
+ *   48  u32 CRC-32 of the log's place and of the metrics' names and patterns: other metrics, other
+ *       readings
  *   52  u32 number of the start of the command, from 0
  *   56  u32 readings in the payload
  *   60  u32 flags: SERIES_LATE
@@ -29,6 +31,8 @@
 #define SERIES_HEADER_BYTES 64
 #define SERIES_PAYLOAD_MAX  ((size_t)32 << 10)
 #define SERIES_BLOCK_MAX    (SERIES_HEADER_BYTES + SERIES_PAYLOAD_MAX)
+/* Bytes of an object: blocks that stay as they are are joined (series_upload.h). */
+#define SERIES_OBJECT_MAX (32 * SERIES_BLOCK_MAX)
 
 #define SERIES_LATE 1u /* the times are not those at which the lines came, but later */
 
@@ -42,15 +46,16 @@ struct series_point {
 struct series_block {
 	uint64_t from, to;
 	int64_t step_before, step_after;
-	uint32_t metrics; /* series_metrics_sum() */
+	uint32_t metrics; /* series_sum() */
 	uint32_t start, count, flags;
 	struct sb payload;                /* while it is written: owned */
 	struct series_point last;         /* while it is written: the newest reading */
 	const unsigned char *bytes, *end; /* of one that is read: borrowed */
 };
 
-/* Returns the sum by which a block knows its metrics, [{"name","regex"}…]. */
-uint32_t series_metrics_sum(const json_t *specs);
+/* Returns the sum by which a block knows its log, that of a node of the attempt with this prefix,
+ * and its metrics, [{"name","regex"}…]. */
+uint32_t series_sum(const json_t *specs, const char *prefix, int node);
 
 /* ---- writing ---- */
 

@@ -1,7 +1,6 @@
 /* Blocks from a workspace: see series_read.h. */
 #include "jobs/series/series_read.h"
 
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -10,7 +9,7 @@
 #include "jobs/store/order.h"
 
 struct series_reading {
-	struct store *store;
+	const struct series_place *place;
 	uint32_t metrics;
 	uint64_t told; /* offset in the log */
 	series_block_fn fn;
@@ -26,7 +25,7 @@ static size_t take(struct series_reading *reading, const char *bytes, size_t len
 	size_t size = series_block_decode(bytes, len, &block);
 
 	*ret_answer = 0;
-	if (size == 0 || block.metrics != reading->metrics)
+	if (size == 0 || block.metrics != reading->metrics || block.to > reading->place->log_size)
 		return 0;
 	if (block.from < reading->told)
 		return size;
@@ -37,7 +36,8 @@ static size_t take(struct series_reading *reading, const char *bytes, size_t len
 
 static int read_file(struct series_reading *reading, const char *path, struct err **err)
 {
-	AUTO(auto_close) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	AUTO(err_freep) struct err *none = NULL; /* the log has it all */
+	AUTO(auto_close) int fd = fs_open_regular(path, &none);
 	AUTO(auto_free) char *bytes = mem_alloc(SERIES_BLOCK_MAX);
 	uint64_t at = 0;
 	ssize_t len;
@@ -56,25 +56,35 @@ static int read_file(struct series_reading *reading, const char *path, struct er
 static int read_object(void *arg, const struct store_object *object, struct err **err)
 {
 	struct series_reading *reading = arg;
-	AUTO(sb_release) struct sb bytes = SB_INIT_MAX(SERIES_BLOCK_MAX);
-	int answer = store_get(reading->store, object->key, SERIES_BLOCK_MAX, &bytes, NULL, err);
+	AUTO(sb_release) struct sb bytes = SB_INIT_MAX(SERIES_OBJECT_MAX);
+	size_t at = 0, size;
+	int answer;
 
+	if (object->size > SERIES_OBJECT_MAX)
+		return 0;
+	/* One that is gone is part of a larger one now. */
+	answer =
+		store_get(reading->place->store, object->key, SERIES_OBJECT_MAX, &bytes, NULL, err);
 	if (answer <= 0)
 		return answer;
-	take(reading, bytes.text, bytes.len, &answer, err);
+	while ((size = take(reading, bytes.text + at, bytes.len - at, &answer, err)) > 0 &&
+	       answer == 0)
+		at += size;
 	return answer;
 }
 
-int series_read(struct store *store, const char *prefix, int node, uint32_t metrics,
-		series_block_fn fn, void *arg, struct err **err)
+int series_read(const struct series_place *place, series_block_fn fn, void *arg, struct err **err)
 {
-	struct series_reading reading = { store, metrics, 0, fn, arg };
-	AUTO(auto_free) char *name = mem_format("%snode-%d/" SERIES_FILE, prefix, node);
-	const char *directory = store_directory(store);
+	struct series_reading reading = { place,
+					  series_sum(place->specs, place->prefix, place->node), 0,
+					  fn, arg };
 	AUTO(auto_free)
-	char *place = directory ? fs_join(directory, name) : mem_format("%s/", name);
+	char *name = mem_format("%snode-%d/" SERIES_FILE, place->prefix, place->node);
+	const char *directory = store_directory(place->store);
+	AUTO(auto_free)
+	char *where = directory ? fs_join(directory, name) : mem_format("%s/", name);
 
 	if (directory)
-		return read_file(&reading, place, err);
-	return store_list(store, place, read_object, &reading, err) < 0 ? -1 : 0;
+		return read_file(&reading, where, err);
+	return store_list(place->store, where, read_object, &reading, err) < 0 ? -1 : 0;
 }

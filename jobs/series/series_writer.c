@@ -13,6 +13,11 @@
 #include "jobs/store/order.h"
 
 #define WRITE_MS 1000
+/* Reading may take this much of each second; the rest of the second's lines is left out. The clock
+ * is asked before every so many lines. */
+#define SECOND_MS     1000
+#define SPEND_US      500000
+#define LINES_BETWEEN 16u
 /* Bytes of a log without readings after which the file says that they are read. */
 #define READ_BYTES ((uint64_t)1 << 20)
 
@@ -25,6 +30,10 @@ struct series_writer {
 	struct utc at; /* time of the bytes that are read now */
 	bool late;
 	bool waits; /* for a step, after a part that was left out */
+	bool spent; /* nothing is read until the second is over */
+	struct mono second;
+	struct cpu began;
+	unsigned lines;
 	struct series_block block;
 	uint64_t block_at; /* in the file */
 	uint64_t written;  /* offset in the log up to which the file tells it */
@@ -68,18 +77,19 @@ static void end_block(struct series_writer *writer, uint64_t at)
 }
 
 /* Finds the end of the whole blocks, and takes the last one up. */
-static void restore(struct series_writer *writer, uint32_t metrics, uint32_t start,
-		    uint64_t log_size)
+static void restore(struct series_writer *writer, const struct series_log *log)
 {
+	uint32_t metrics = series_sum(log->specs, log->prefix, log->node);
+	uint32_t start = (uint32_t)log->start;
 	AUTO(auto_free) char *bytes = mem_alloc(SERIES_BLOCK_MAX);
-	struct series_block found, last = { .to = UINT64_MAX };
+	struct series_block found, last = { 0 };
 	uint64_t at = 0, last_at = 0;
 	ssize_t len;
 	size_t size;
 
 	while ((len = fs_read_full(writer->fd, bytes, SERIES_BLOCK_MAX, (int64_t)at)) > 0 &&
 	       (size = series_block_decode(bytes, (size_t)len, &found)) > 0 &&
-	       found.metrics == metrics && found.to <= log_size) {
+	       found.metrics == metrics && found.from >= last.to && found.to <= log->size) {
 		series_block_release(&last);
 		series_block_reopen(&found);
 		last = found;
@@ -98,13 +108,12 @@ static void restore(struct series_writer *writer, uint32_t metrics, uint32_t sta
 	}
 	writer->block.metrics = metrics;
 	writer->block.start = start;
-	if (ftruncate(writer->fd, (off_t)(writer->block_at + (at > last_at ? at - last_at : 0))) <
-	    0)
+	if (ftruncate(writer->fd, (off_t)at) < 0)
 		auto_close(&writer->fd);
 }
 
-int series_writer_open(const char *path, const json_t *specs, int64_t start, uint64_t log_size,
-		       struct series_writer **ret, struct err **err)
+int series_writer_open(const char *path, const struct series_log *log, struct series_writer **ret,
+		       struct err **err)
 {
 	AUTO(series_writer_freep) struct series_writer *writer = mem_zero(1, sizeof *writer);
 
@@ -113,10 +122,10 @@ int series_writer_open(const char *path, const json_t *specs, int64_t start, uin
 	writer->fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (writer->fd < 0)
 		return fs_error(err, errno, "cannot open '%s'", path);
-	if (metric_reader_new(specs, &writer->reader, err) < 0)
+	if (metric_reader_new(log->specs, &writer->reader, err) < 0)
 		return -1;
 	writer->readings = mem_zero(metric_reader_count(writer->reader), sizeof *writer->readings);
-	restore(writer, series_metrics_sum(specs), (uint32_t)start, log_size);
+	restore(writer, log);
 	*ret = TAKE(writer);
 	return 0;
 }
@@ -168,13 +177,36 @@ static bool goes_on(struct series_writer *writer, size_t count)
 	return true;
 }
 
+/* A new second: there is time again. */
+static void begin_second(struct series_writer *writer)
+{
+	struct mono now = clock_mono_now();
+
+	if (writer->second.ms > 0 && now.ms - writer->second.ms < SECOND_MS)
+		return;
+	writer->second = now;
+	writer->began = clock_cpu_now();
+	writer->spent = false;
+}
+
+/* Leaves out what comes from this line on, if there is no more time in this second. */
+static bool is_spent(struct series_writer *writer)
+{
+	if (writer->spent || writer->lines++ % LINES_BETWEEN != 0 ||
+	    clock_cpu_now().us - writer->began.us < SPEND_US)
+		return writer->spent;
+	if (!writer->waits)
+		end_block(writer, writer->tail.line_at);
+	return writer->waits = writer->spent = true;
+}
+
 static void on_line(void *arg, const char *line, size_t len)
 {
 	struct series_writer *writer = arg;
 	int64_t step = writer->step;
 	size_t count;
 
-	if (len == 0 || is_agent_line(line, len))
+	if (len == 0 || is_agent_line(line, len) || is_spent(writer))
 		return;
 	count = metric_reader_line(writer->reader, &step, line, len, writer->readings);
 	writer->waits = writer->waits && !goes_on(writer, count);
@@ -209,6 +241,7 @@ void series_writer_feed(struct series_writer *writer, const char *bytes, size_t 
 {
 	writer->at = at;
 	writer->late = late;
+	begin_second(writer);
 	tail_feed(&writer->tail, bytes, len, on_line, writer);
 	writer->tail.offset += len;
 	note_read(writer);
@@ -223,14 +256,6 @@ void series_writer_skip(struct series_writer *writer, uint64_t offset)
 		end_block(writer, writer->block.to);
 	tail_skip(&writer->tail, offset);
 	writer->waits = true;
-}
-
-void series_writer_end(struct series_writer *writer, struct utc at)
-{
-	writer->at = at;
-	tail_end(&writer->tail, on_line, writer);
-	note_read(writer);
-	series_writer_flush(writer);
 }
 
 void series_writer_tick(struct series_writer *writer)

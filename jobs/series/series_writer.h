@@ -5,7 +5,9 @@
  * A process that is killed leaves the last block whole, old or torn: the next writer, like any
  * reader, goes on from the log where the last whole block ends.
  *
- * A failure to write ends the series, not the training: what is missing is read from the log.
+ * A failure to write ends the series, not the training: what is missing is read from the log. So is
+ * what is left out, because reading would take longer than half of the time, and a last line
+ * without its end, because another start of the command may go on with it.
  */
 #ifndef STK_SERIES_SERIES_WRITER_H
 #define STK_SERIES_SERIES_WRITER_H
@@ -15,10 +17,19 @@
 
 struct series_writer;
 
-/* Opens the file, or makes it (0600); `start` is the number of the command's start. A file of other
- * metrics, or of a log that was longer than `log_size`, is begun anew. */
-int series_writer_open(const char *path, const json_t *specs, int64_t start, uint64_t log_size,
-		       struct series_writer **ret, struct err **err);
+/* The log whose readings are kept. */
+struct series_log {
+	const json_t *specs; /* of the metrics; borrowed while the writer is opened */
+	const char *prefix;  /* of the attempt; likewise */
+	int node;
+	int64_t start; /* number of the command's start */
+	uint64_t size; /* bytes that the log has */
+};
+
+/* Opens the file, or makes it (0600). Of an older file the blocks stay up to the first that is
+ * damaged, of other metrics or another log, or of more than the log has; the rest is cut off. */
+int series_writer_open(const char *path, const struct series_log *log, struct series_writer **ret,
+		       struct err **err);
 /* Writes what is not written yet. */
 void series_writer_freep(struct series_writer **writer); /* for AUTO() */
 
@@ -30,8 +41,6 @@ void series_writer_feed(struct series_writer *writer, const char *bytes, size_t 
 /* Leaves out what is before this offset: there was no time to read it. Readings go on with the next
  * step. */
 void series_writer_skip(struct series_writer *writer, uint64_t offset);
-/* The log is over: its last line may lack a newline. */
-void series_writer_end(struct series_writer *writer, struct utc at);
 /* Writes what is due. */
 void series_writer_tick(struct series_writer *writer);
 /* Writes all. */

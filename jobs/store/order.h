@@ -24,8 +24,9 @@
  *                       were written, a line "OFFSET TIME" at most once a second: from this
  *                       offset on, not before this time (UTC, ms)
  *   node-<k>/series     (file) the readings of that log (jobs/series/series_block.h)
- *   node-<k>/series/<offset>  only if the workspace is not a directory: a block of them (12
- *                       digits; the place of the block in a file of them)
+ *   node-<k>/series/<start>-<offset>  only if the workspace is not a directory: some blocks
+ *                       of that file (6 and 12 digits; number of the command's start, and
+ *                       the place in the file)
  *   node-<k>/log/<offset>  only if the workspace is not a directory: the bytes of that
  *                       log from this offset on (12 digits), for readers that cannot
  *                       reach the file. The bytes of earlier starts of the same job on

@@ -127,12 +127,11 @@ static void date_log(struct carrier *carrier)
 /* The number of the start is known with the claim, and the command starts after it. */
 static void read_log(struct carrier *carrier, const json_t *order, const char *bytes, size_t len)
 {
-	struct utc at = { js_int(order, "at", 0) };
+	struct log_growth growth = { { js_int(order, "at", 0) }, false, bytes, len };
 	struct stat st;
 
 	if (carrier->claimed && fstat(carrier->log_fd, &st) == 0)
-		log_series_grow(&carrier->series, &carrier->config, (uint64_t)st.st_size, at, bytes,
-				len);
+		log_series_grow(&carrier->series, &carrier->config, (uint64_t)st.st_size, &growth);
 }
 
 static void do_log(struct carrier *carrier, const json_t *order, const char *bytes, size_t len)
@@ -160,11 +159,13 @@ static void do_log(struct carrier *carrier, const json_t *order, const char *byt
 /* Where the workspace is not a directory, the agent itself writes the log. */
 static void do_grown(struct carrier *carrier, const json_t *order, const char *bytes, size_t len)
 {
+	struct log_growth growth = { .at = { js_int(order, "at", 0) },
+				     .late = js_bool(order, "late", false) };
+
 	(void)bytes, (void)len;
 	if (carrier->claimed)
 		log_series_grow(&carrier->series, &carrier->config,
-				(uint64_t)js_int(order, "size", 0),
-				(struct utc){ js_int(order, "at", 0) }, NULL, 0);
+				(uint64_t)js_int(order, "size", 0), &growth);
 }
 
 /* A log that cannot be synced is as a power cut leaves it. */

@@ -13,6 +13,8 @@
 /* Reading that is so far behind leaves a part out. */
 #define BEHIND_MS    2000
 #define BEHIND_BYTES ((uint64_t)1 << 20)
+/* So does a start that finds more of an older log. */
+#define FOUND_BYTES ((uint64_t)16 << 20)
 
 void log_series_release(struct log_series *series)
 {
@@ -27,6 +29,8 @@ static bool has_series(const struct agent_config *config)
 /* Opens the series of a log of this size; false if there is none. */
 static bool is_open(struct log_series *series, const struct agent_config *config, uint64_t size)
 {
+	const struct series_log log = { config->order->metrics, config->prefix, config->node,
+					config->restart, size };
 	AUTO(auto_free) char *path = NULL;
 	AUTO(err_freep) struct err *ignored = NULL; /* readers find all in the log */
 
@@ -34,8 +38,7 @@ static bool is_open(struct log_series *series, const struct agent_config *config
 		return series->writer != NULL;
 	if (has_series(config)) {
 		path = fs_join(config->dir, SERIES_FILE);
-		(void)!series_writer_open(path, config->order->metrics, config->restart, size,
-					  &series->writer, &ignored);
+		(void)!series_writer_open(path, &log, &series->writer, &ignored);
 	}
 	series->off = !series->writer;
 	return !series->off;
@@ -60,29 +63,37 @@ static void read_up_to(struct log_series *series, const struct agent_config *con
 	}
 }
 
+/* Leaves out what there is no time to read: the log waits for this, and so does the claim. */
+static void leave_out(struct series_writer *writer, uint64_t size, struct utc at, size_t len,
+		      bool was_open)
+{
+	uint64_t from = series_writer_offset(writer);
+	uint64_t unread = size > from ? size - from : 0;
+	int64_t behind = clock_utc_now().ms - at.ms;
+
+	if (behind >= BEHIND_MS && (len > 0 || unread > BEHIND_BYTES))
+		series_writer_skip(writer, size);
+	else if (unread - (len < unread ? len : unread) > (was_open ? BEHIND_BYTES : FOUND_BYTES))
+		series_writer_skip(writer, size - len);
+}
+
 void log_series_grow(struct log_series *series, const struct agent_config *config, uint64_t size,
-		     struct utc at, const char *bytes, size_t len)
+		     const struct log_growth *growth)
 {
 	bool was_open = series->writer;
-	int64_t behind = clock_utc_now().ms - at.ms;
-	uint64_t from;
+	size_t len = growth->len;
 
-	if (!is_open(series, config, size))
+	if (size < len || !is_open(series, config, size))
 		return;
-	from = series_writer_offset(series->writer);
-	if (size - from > BEHIND_BYTES && (behind >= BEHIND_MS || behind < 0)) {
-		series_writer_skip(series->writer, size - len);
-		from = size - len;
-	}
+	leave_out(series->writer, size, growth->at, len, was_open);
 	/* After a start, the file may have lines that nobody has read. */
-	if (!was_open && from < size - len)
-		read_up_to(series, config, size - len, at, true);
-	if (!bytes)
-		read_up_to(series, config, size, at, false);
-	else if (series_writer_offset(series->writer) == size - len)
-		series_writer_feed(series->writer, bytes, len, at, false);
+	if (series_writer_offset(series->writer) < size - len)
+		read_up_to(series, config, size - len, growth->at,
+			   growth->late || growth->bytes || !was_open);
+	if (growth->bytes && series_writer_offset(series->writer) == size - len)
+		series_writer_feed(series->writer, growth->bytes, len, growth->at, false);
 	else
-		read_up_to(series, config, size, at, true);
+		read_up_to(series, config, size, growth->at, growth->late || growth->bytes);
 }
 
 void log_series_tick(struct log_series *series)
@@ -94,13 +105,11 @@ void log_series_tick(struct log_series *series)
 void log_series_end(struct log_series *series, const struct agent_config *config)
 {
 	AUTO(auto_free) char *path = fs_join(config->dir, LOG_FILE);
-	struct utc now = clock_utc_now();
 	struct stat st;
 
 	if (stat(path, &st) == 0 && st.st_size > 0)
-		log_series_grow(series, config, (uint64_t)st.st_size, now, NULL, 0);
-	if (series->writer)
-		series_writer_end(series->writer, now);
+		log_series_grow(series, config, (uint64_t)st.st_size,
+				&(struct log_growth){ .at = clock_utc_now(), .late = true });
 	series_writer_freep(&series->writer);
 	series->off = true;
 }

@@ -18,10 +18,17 @@ struct log_series {
 
 void log_series_release(struct log_series *series); /* { 0 } is fine */
 
-/* The log ends at `size`, and its newest bytes came at this time. If they are given, they are its
- * last ones; else they are read from its file. */
+/* What has come to the log. */
+struct log_growth {
+	struct utc at;
+	bool late;         /* some of it came earlier */
+	const char *bytes; /* its last ones; NULL: they are read from its file */
+	size_t len;
+};
+
+/* The log ends at `size`. */
 void log_series_grow(struct log_series *series, const struct agent_config *config, uint64_t size,
-		     struct utc at, const char *bytes, size_t len);
+		     const struct log_growth *growth);
 /* Writes what is due. */
 void log_series_tick(struct log_series *series);
 /* The log is over. */

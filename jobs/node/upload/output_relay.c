@@ -12,6 +12,7 @@
 #define PREFIX_LEN (sizeof AGENT_LINE - 1)
 #define OUTPUT_MAX ((size_t)1 << 20) /* bytes that the reader has not taken yet */
 #define NOTES_MAX  200               /* in a second */
+#define NOTES_WAIT 5000              /* ms after which notes that nobody takes are no use */
 
 void output_relay_init(struct output_relay *relay, int fd, int file_fd, struct orders *orders,
 		       struct loop *loop)
@@ -59,7 +60,8 @@ void output_relay_note(struct output_relay *relay, struct orders *notes)
 	relay->notes = notes;
 }
 
-/* Tells the length of the log file. Of a flood only some: the next note tells the rest. */
+/* Tells the length of the log file. Of a flood only some, and none while the reader hangs: the next
+ * note tells the rest. */
 static void note_length(struct output_relay *relay)
 {
 	int fd = relay->file_fd >= 0 ? relay->file_fd : relay->outlet.fd;
@@ -73,9 +75,16 @@ static void note_length(struct output_relay *relay)
 	}
 	if (relay->noted++ >= NOTES_MAX || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
 		return;
+	if (orders_wait_ms(relay->notes) >= NOTES_WAIT) {
+		relay->withheld = true;
+		return;
+	}
 	order = orders_new("grown");
 	js_put(order, "size", json_integer((json_int_t)st.st_size));
 	js_put(order, "at", json_integer(clock_utc_now().ms));
+	if (relay->withheld)
+		js_put(order, "late", json_true());
+	relay->withheld = false;
 	orders_give(relay->notes, order);
 }
 

@@ -24,6 +24,7 @@ struct output_relay {
 	struct orders *notes;  /* to the process that reads the log file; NULL: none */
 	struct mono noted_at;  /* begin of the second in which `noted` of them were given */
 	int noted;
+	bool withheld; /* the reader hung when the newest one was due */
 	/* errno of the first failed write (to the file, if any; the caller's to set, if another
 	 * process writes it); the rest is dropped. */
 	int failed;

@@ -364,7 +364,7 @@ static void upload_report(struct rounds *rounds)
 
 static bool upload_series(struct rounds *rounds)
 {
-	return !rounds->hands.claimed ||
+	return !rounds->hands.claimed || !rounds->listed ||
 	       series_upload(&rounds->series, rounds->config, rounds->store, rounds->base);
 }
 

@@ -13,25 +13,33 @@
 #include "jobs/store/order.h"
 
 #define CHUNK ((size_t)256 << 10)
+/* Starts of an attempt that are told apart. */
+#define STARTS_MAX 4096
+
+/* A start of the command: the first of an attempt, or one by the service. */
+struct run_series_start {
+	int64_t first_step, last_step; /* the smallest and the largest; -1: none */
+	int64_t made, again; /* the largest of earlier starts, the smallest of later ones */
+};
 
 struct run_series_attempt {
 	int64_t number;
 	char *job, *prefix;
 	bool ended;
-	int64_t first_step, last_step; /* last: the largest; -1: none */
+	struct run_series_start *starts;
+	size_t count;
 };
 
 struct run_series {
 	json_t *plan;
 	const json_t *specs; /* of the metrics; borrowed from the plan */
-	uint32_t sum;
 	struct store *workspace;
 	struct engine *engine;
 	struct metric_reader *reader;
 	struct metric_reading *readings; /* room for those of a line */
 	struct run_series_attempt *attempts;
 	size_t count;
-	bool measured; /* first and last steps are known */
+	bool measured; /* it is known which steps each start has made */
 };
 
 /* ---- the run ---- */
@@ -53,9 +61,7 @@ static int on_event(void *arg, const struct event *ev, json_t *row, struct err *
 		return 0;
 	series->attempts = mem_room(series->attempts, series->count, sizeof *series->attempts);
 	attempt = &series->attempts[series->count++];
-	*attempt = (struct run_series_attempt){
-		.number = ev->attempt, .job = mem_copy(ev->job), .first_step = -1, .last_step = -1
-	};
+	*attempt = (struct run_series_attempt){ .number = ev->attempt, .job = mem_copy(ev->job) };
 	attempt->prefix = order_attempt_prefix(run, ev->phase, ev->attempt);
 	return 0;
 }
@@ -88,7 +94,6 @@ int run_series_open(struct journal *journal, const char *run, struct run_series 
 		err_set(err, EXIT_REFUSED, "the spec of run %s has no metrics", run);
 		return err_hint(err, "name the numbers that its log prints: 'stoker help metrics'");
 	}
-	series->sum = series_metrics_sum(series->specs);
 	if (metric_reader_new(series->specs, &series->reader, err) < 0 ||
 	    open_places(series, err) < 0)
 		return -1;
@@ -106,6 +111,7 @@ void run_series_freep(struct run_series **series)
 	for (size_t i = 0; i < s->count; i++) {
 		free(s->attempts[i].job);
 		free(s->attempts[i].prefix);
+		free(s->attempts[i].starts);
 	}
 	free(s->attempts);
 	free(s->readings);
@@ -142,6 +148,7 @@ struct run_series_log {
 	int node;
 	uint64_t told; /* place in the log up to which all is told */
 	int64_t step;  /* the newest there */
+	size_t start;  /* the newest there */
 	struct tail tail;
 	run_series_fn fn;
 	void *arg;
@@ -164,14 +171,14 @@ static void tell(struct run_series_log *log, const struct series_point *point, b
 		.counts = true,
 	};
 
-	for (size_t i = 0; point->step >= 0 && i < series->count; i++) {
-		const struct run_series_attempt *other = &series->attempts[i];
+	/* A start that is newer than the measurement has none after it. */
+	if (series->measured && point->step >= 0 && log->start < log->attempt->count) {
+		const struct run_series_start *start = &log->attempt->starts[log->start];
 
-		if (other < log->attempt)
-			reading.replayed |= point->step <= other->last_step;
-		if (other > log->attempt && other->first_step >= 0)
-			reading.counts &= point->step < other->first_step;
+		reading.replayed = point->step <= start->made;
+		reading.counts = point->step < start->again;
 	}
+	reading.start = log->start;
 	if (log->answer == 0)
 		log->answer = log->fn(log->arg, &reading, log->err);
 }
@@ -190,6 +197,22 @@ static struct utc time_of_line(const struct run_series_log *log)
 	return at;
 }
 
+/* The agent's reports in the log say which start they are of; the first has no number. */
+static void note_start(struct run_series_log *log, const char *line, size_t len)
+{
+	const char *report = memchr(line, '{', len);
+	AUTO(err_freep) struct err *ignored = NULL;
+	json_auto_t *object = NULL;
+	int64_t start;
+
+	if (!report || !memmem(line, len, "\"restart\"", strlen("\"restart\"")) ||
+	    js_parse(report, len - (size_t)(report - line), "a report", &object, &ignored) < 0)
+		return;
+	start = js_int(object, "restart", 0);
+	if (start > (int64_t)log->start && start < STARTS_MAX)
+		log->start = (size_t)start;
+}
+
 static void on_line(void *arg, const char *line, size_t len)
 {
 	struct run_series_log *log = arg;
@@ -197,6 +220,8 @@ static void on_line(void *arg, const char *line, size_t len)
 	struct utc at = { 0 };
 	size_t count;
 
+	if (is_agent_line(line, len))
+		note_start(log, line, len);
 	if (len == 0 || is_agent_line(line, len))
 		return;
 	count = metric_reader_line(log->series->reader, &log->step, line, len, readings);
@@ -243,6 +268,8 @@ static int on_block(void *arg, struct series_block *block, struct err **err)
 
 	if (block->from > log->told && tell_log(log, block->from, err) != 0)
 		return log->answer < 0 || *err ? -1 : 1;
+	if (block->start > log->start && block->start < STARTS_MAX)
+		log->start = block->start;
 	while (log->answer == 0 && series_block_next(block, &point))
 		if (point.metric < metric_reader_count(log->series->reader))
 			tell(log, &point, block->flags & SERIES_LATE);
@@ -261,11 +288,16 @@ static int tell_node(struct run_series *series, struct run_series_attempt *attem
 				      .fn = fn,
 				      .arg = arg,
 				      .err = err };
+	struct series_place place = { series->workspace, attempt->prefix, node, series->specs,
+				      UINT64_MAX };
+	const struct engine_ops *ops = series->engine->ops;
 	int result;
 
 	tail_init(&log.tail);
-	result = series_read(series->workspace, attempt->prefix, node, series->sum, on_block, &log,
-			     err);
+	if (ops->log_size(series->engine, attempt->job, attempt->prefix, node, &place.log_size,
+			  err) < 0)
+		return -1;
+	result = series_read(&place, on_block, &log, err);
 	if (result == 0 && log.answer == 0)
 		result = tell_log(&log, UINT64_MAX, err);
 	tail_release(&log.tail);
@@ -277,33 +309,69 @@ static int tell_node(struct run_series *series, struct run_series_attempt *attem
 static int measure(void *arg, const struct run_reading *reading, struct err **err)
 {
 	struct run_series_attempt *attempt = arg;
+	struct run_series_start *start;
 
 	(void)err;
+	while (attempt->count <= reading->start) {
+		attempt->starts =
+			mem_room(attempt->starts, attempt->count, sizeof *attempt->starts);
+		attempt->starts[attempt->count++] =
+			(struct run_series_start){ -1, -1, -1, INT64_MAX };
+	}
+	start = &attempt->starts[reading->start];
 	if (reading->step < 0)
 		return 0;
-	if (attempt->first_step < 0 || reading->step < attempt->first_step)
-		attempt->first_step = reading->step;
-	if (reading->step > attempt->last_step)
-		attempt->last_step = reading->step;
+	if (start->first_step < 0 || reading->step < start->first_step)
+		start->first_step = reading->step;
+	if (reading->step > start->last_step)
+		start->last_step = reading->step;
+	return 0;
+}
+
+/* Tells each start what the others before and behind it have made. */
+static void compare(struct run_series *series)
+{
+	int64_t made = -1, again = INT64_MAX;
+
+	for (size_t i = 0; i < series->count; i++)
+		for (size_t k = 0; k < series->attempts[i].count; k++) {
+			struct run_series_start *start = &series->attempts[i].starts[k];
+
+			start->made = made;
+			made = start->last_step > made ? start->last_step : made;
+		}
+	for (size_t i = series->count; i-- > 0;)
+		for (size_t k = series->attempts[i].count; k-- > 0;) {
+			struct run_series_start *start = &series->attempts[i].starts[k];
+
+			start->again = again;
+			if (start->first_step >= 0 && start->first_step < again)
+				again = start->first_step;
+		}
+}
+
+static int tell_all(struct run_series *series, run_series_fn fn, void *arg, struct err **err)
+{
+	int nodes = (int)js_int(series->plan, "nodes", 1);
+
+	for (size_t i = 0; i < series->count; i++)
+		for (int node = 0; node < nodes; node++) {
+			struct run_series_attempt *attempt = &series->attempts[i];
+			int answer = tell_node(series, attempt, node, fn, arg ? arg : attempt, err);
+
+			if (answer != 0)
+				return answer < 0 ? -1 : 0;
+		}
 	return 0;
 }
 
 int run_series_each(struct run_series *series, run_series_fn fn, void *arg, struct err **err)
 {
-	int nodes = (int)js_int(series->plan, "nodes", 1), answer;
-
-	/* What counts depends on the attempts that follow. */
-	for (size_t i = 0; i < series->count && series->count > 1 && !series->measured; i++)
-		for (int node = 0; node < nodes; node++)
-			if (tell_node(series, &series->attempts[i], node, measure,
-				      &series->attempts[i], err) < 0)
-				return -1;
+	/* What counts depends on what follows. */
+	if (!series->measured && tell_all(series, measure, NULL, err) < 0)
+		return -1;
+	if (!series->measured)
+		compare(series);
 	series->measured = true;
-	for (size_t i = 0; i < series->count; i++)
-		for (int node = 0; node < nodes; node++) {
-			answer = tell_node(series, &series->attempts[i], node, fn, arg, err);
-			if (answer != 0)
-				return answer < 0 ? -1 : 0;
-		}
-	return 0;
+	return tell_all(series, fn, arg, err);
 }

@@ -2,9 +2,9 @@
  * The readings of a whole run: of all attempts of its training and of all nodes, from the series
  * beside their logs, and from the logs themselves where the series lack a part.
  *
- * An attempt that resumes from an older checkpoint makes steps again. Readings of both are told: of
- * the later ones, that they are replayed; of the earlier ones, that they do not count, because the
- * weights that came of them are gone.
+ * An attempt, or a start of its job by the service, that resumes from an older checkpoint makes
+ * steps again. Readings of both are told: of the later ones, that they are replayed; of the earlier
+ * ones, that they do not count, because the weights that came of them are gone.
  */
 #ifndef STK_RUN_ATTEMPT_RUN_SERIES_H
 #define STK_RUN_ATTEMPT_RUN_SERIES_H
@@ -18,14 +18,15 @@ struct run_series;
 struct run_reading {
 	int64_t attempt;
 	int node;
+	size_t start;     /* number of the command's start in this attempt, from 0 */
 	const char *name; /* of the metric; borrowed from the series */
 	size_t metric;
 	int64_t step;  /* -1: before the first */
 	struct utc at; /* ms 0: not known */
 	double value;  /* may be infinite, or NaN */
 	bool late;     /* `at` is later than the line came */
-	bool replayed; /* an earlier attempt had made this step */
-	bool counts;   /* no later attempt makes this step */
+	bool replayed; /* an earlier attempt or start had made this step */
+	bool counts;   /* no later one makes this step */
 };
 
 /* Finds the attempts of the run, and opens its workspace. EXIT_REFUSED if its spec has no
