@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "jobs/base/text/number_pattern.h"
 #include "jobs/base/text/regex.h"
 #include "jobs/store/order.h"
 
@@ -23,6 +24,13 @@ struct metric_reader {
 	int64_t last_step;
 };
 
+static int compile(const char *pattern, struct regex **ret, struct err **err)
+{
+	AUTO(auto_free) char *whole = number_pattern_whole(pattern);
+
+	return regex_compile(whole ? whole : pattern, ret, err);
+}
+
 int metric_reader_new(const json_t *specs, struct metric_reader **ret, struct err **err)
 {
 	AUTO(metric_reader_freep) struct metric_reader *reader = mem_zero(1, sizeof *reader);
@@ -37,7 +45,7 @@ int metric_reader_new(const json_t *specs, struct metric_reader **ret, struct er
 		metric->name = mem_copy(js_str(spec, "name"));
 		if (strcmp(metric->name, METRIC_STEP) == 0)
 			reader->step = i;
-		if (regex_compile(js_str(spec, "regex"), &metric->regex, err) < 0)
+		if (compile(js_str(spec, "regex"), &metric->regex, err) < 0)
 			return err_wrap(err, "metric '%s'", metric->name);
 	}
 	*ret = TAKE(reader);

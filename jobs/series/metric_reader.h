@@ -1,8 +1,8 @@
 /*
  * Readings of a training log: the numbers that the spec's regular expressions find in its lines.
  * The first group of each pattern says where the number begins; the whole number is read from
- * there, also where the pattern would cut `6.25e-05` to `6.25`. A pattern gives one reading a line,
- * by its first match.
+ * there, also where the pattern would cut `6.25e-05` to `6.25`, or would find no sign, or no nan or
+ * inf (jobs/base/text/number_pattern.h). A pattern gives one reading a line, by its first match.
  *
  * The metric called `step` drives progress; a second group in its pattern is the number of the last
  * step, as in "Epoch 3/60". Every other reading belongs to a step: to the step on its own line,

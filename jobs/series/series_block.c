@@ -6,11 +6,12 @@
 
 #define MAGIC       "stkser1\n"
 #define SUM_FROM    16
+#define DEFINITION  "1" /* of a reading (metric_reader.h): another one, other readings */
 #define READING_MAX (3 * 10 + 8) /* bytes of the longest reading */
 
 uint32_t series_sum(const json_t *specs, const char *prefix, int node)
 {
-	AUTO(auto_free) char *place = mem_format("%snode-%d", prefix, node);
+	AUTO(auto_free) char *place = mem_format(DEFINITION " %snode-%d", prefix, node);
 	uLong sum = crc32(crc32(0, NULL, 0), (const Bytef *)place, (uInt)strlen(place) + 1);
 	const json_t *spec;
 	size_t i;

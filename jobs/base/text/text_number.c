@@ -1,6 +1,7 @@
 /* Numbers, sizes and durations in text: see text.h. */
 #include <locale.h>
 #include <math.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -65,23 +66,35 @@ static size_t decimal_length(const char *text, size_t len)
 	return end;
 }
 
+#define NUMBER_BRIEF 64
+
+static pthread_once_t c_locale_once = PTHREAD_ONCE_INIT;
+static locale_t c_locale;
+
+static void make_c_locale(void)
+{
+	c_locale = newlocale(LC_ALL_MASK, "C", NULL);
+	if (!c_locale)
+		abort();
+}
+
 size_t text_float(const char *text, size_t len, double *ret_value)
 {
 	size_t sign = len > 0 && (text[0] == '+' || text[0] == '-');
 	size_t size = word_length(text + sign, len - sign);
-	AUTO(auto_free) char *copy = NULL;
-	locale_t c_locale;
+	AUTO(auto_free) char *longer = NULL;
+	char brief[NUMBER_BRIEF], *copy = brief;
 
 	if (size == 0)
 		size = decimal_length(text + sign, len - sign);
 	if (size == 0)
 		return 0;
-	copy = mem_copy_n(text, sign + size);
-	c_locale = newlocale(LC_ALL_MASK, "C", NULL);
-	if (!c_locale)
-		abort();
+	if (sign + size >= sizeof brief)
+		copy = longer = mem_copy_n(text, sign + size);
+	else
+		*(char *)mempcpy(brief, text, sign + size) = '\0';
+	pthread_once(&c_locale_once, make_c_locale);
 	*ret_value = strtod_l(copy, NULL, c_locale);
-	freelocale(c_locale);
 	return sign + size;
 }
 
