@@ -9,11 +9,7 @@
 
 #include "jobs/base/fs/fs.h"
 
-#define CHUNK ((size_t)64 << 10)
-/* Reading that is so far behind leaves a part out. */
-#define BEHIND_MS    2000
-#define BEHIND_BYTES ((uint64_t)1 << 20)
-/* So does a start that finds more of an older log. */
+#define CHUNK       ((size_t)64 << 10)
 #define FOUND_BYTES ((uint64_t)16 << 20)
 
 void log_series_release(struct log_series *series)
@@ -63,20 +59,6 @@ static void read_up_to(struct log_series *series, const struct agent_config *con
 	}
 }
 
-/* Leaves out what there is no time to read: the log waits for this, and so does the claim. */
-static void leave_out(struct series_writer *writer, uint64_t size, struct utc at, size_t len,
-		      bool was_open)
-{
-	uint64_t from = series_writer_offset(writer);
-	uint64_t unread = size > from ? size - from : 0;
-	int64_t behind = clock_utc_now().ms - at.ms;
-
-	if (behind >= BEHIND_MS && (len > 0 || unread > BEHIND_BYTES))
-		series_writer_skip(writer, size);
-	else if (unread - (len < unread ? len : unread) > (was_open ? BEHIND_BYTES : FOUND_BYTES))
-		series_writer_skip(writer, size - len);
-}
-
 void log_series_grow(struct log_series *series, const struct agent_config *config, uint64_t size,
 		     const struct log_growth *growth)
 {
@@ -85,9 +67,11 @@ void log_series_grow(struct log_series *series, const struct agent_config *confi
 
 	if (size < len || !is_open(series, config, size))
 		return;
-	leave_out(series->writer, size, growth->at, len, was_open);
-	/* After a start, the file may have lines that nobody has read. */
-	if (series_writer_offset(series->writer) < size - len)
+	/* After a start, or a pause, the file may have lines that nobody has read. The log and the
+	 * claim wait for this, so of many some are left out. */
+	if (series_writer_offset(series->writer) + FOUND_BYTES < size - len)
+		series_writer_skip(series->writer, size - len);
+	else if (series_writer_offset(series->writer) < size - len)
 		read_up_to(series, config, size - len, growth->at,
 			   growth->late || growth->bytes || !was_open);
 	if (growth->bytes && series_writer_offset(series->writer) == size - len)

@@ -2,8 +2,8 @@
  * The series of this node's log (jobs/series): whoever writes the log, or uploads it, reads it as
  * it comes. A phase whose numbers mean nothing, and an order without metrics, have none.
  *
- * The log never waits: if reading falls behind, a part is left out, which readers of the series
- * find in the log.
+ * The log does not wait for long: what there is no time to read is left out (series_writer.h), and
+ * readers of the series find it in the log.
  */
 #ifndef STK_NODE_UPLOAD_LOG_SERIES_H
 #define STK_NODE_UPLOAD_LOG_SERIES_H
