@@ -40,6 +40,22 @@ static void print_json(const struct metrics_query *query, const struct run_readi
 	out_json_exact(object);
 }
 
+/* Appends a name to a line of comma-separated values, as RFC 4180 has it. */
+static void add_csv(struct sb *line, const char *name)
+{
+	bool quoted = strpbrk(name, ",\"") != NULL;
+
+	if (quoted)
+		sb_addc(line, '"');
+	for (; *name; name++) {
+		if (*name == '"')
+			sb_addc(line, '"');
+		sb_addc(line, *name);
+	}
+	if (quoted)
+		sb_addc(line, '"');
+}
+
 /* What is special about a reading, in a word. */
 static const char *mark_of(const struct run_reading *reading)
 {
@@ -71,10 +87,14 @@ static int print_reading(void *arg, const struct run_reading *reading, struct er
 		at[0] = '\0';
 	else
 		clock_utc_format(reading->at, at);
-	if (query->csv)
-		out_line("%lld,%d,%s,%s,%s,%s,%s", (long long)reading->attempt, reading->node, at,
-			 step, reading->name, value, mark);
-	else
+	if (query->csv) {
+		AUTO(sb_release) struct sb line = SB_INIT_MAX(1000);
+
+		sb_addf(&line, "%lld,%d,%s,%s,", (long long)reading->attempt, reading->node, at,
+			step);
+		add_csv(&line, reading->name);
+		out_line("%s,%s,%s", line.text, value, mark);
+	} else
 		out_line("%-24s  %7lld  %4d  %8s  %-16s %s%s%s", *at ? at : "-",
 			 (long long)reading->attempt, reading->node, *step ? step : "-",
 			 reading->name, value, *mark ? "  " : "", mark);

@@ -35,7 +35,7 @@ int metric_reader_new(const json_t *specs, struct metric_reader **ret, struct er
 {
 	AUTO(metric_reader_freep) struct metric_reader *reader = mem_zero(1, sizeof *reader);
 
-	reader->step = SIZE_MAX;
+	reader->step = order_progress_metric(specs);
 	reader->count = json_array_size(specs);
 	reader->list = mem_zero(reader->count, sizeof *reader->list);
 	for (size_t i = 0; i < reader->count; i++) {
@@ -43,8 +43,6 @@ int metric_reader_new(const json_t *specs, struct metric_reader **ret, struct er
 		struct metric *metric = &reader->list[i];
 
 		metric->name = mem_copy(js_str(spec, "name"));
-		if (strcmp(metric->name, METRIC_STEP) == 0)
-			reader->step = i;
 		if (compile(js_str(spec, "regex"), &metric->regex, err) < 0)
 			return err_wrap(err, "metric '%s'", metric->name);
 	}
@@ -113,17 +111,15 @@ static void read_last_step(struct metric_reader *reader, const char *line, size_
 }
 
 /* Reads the step on the line; false if there is none. */
-static bool read_step(struct metric_reader *reader, int64_t *current, const char *line, size_t len)
+static bool read_step(struct metric_reader *reader, int64_t *current, const char *line, size_t len,
+		      double *ret)
 {
-	double value;
-
-	if (reader->step == SIZE_MAX ||
-	    !read_number(&reader->list[reader->step], line, len, &value))
+	if (reader->step == SIZE_MAX || !read_number(&reader->list[reader->step], line, len, ret))
 		return false;
 	read_last_step(reader, line, len);
-	if (!(value >= 0 && value < 9e15))
+	if (!(*ret >= 0 && *ret < 9e15))
 		return false;
-	*current = (int64_t)value;
+	*current = (int64_t)*ret;
 	return true;
 }
 
@@ -131,15 +127,13 @@ size_t metric_reader_line(struct metric_reader *reader, int64_t *current, const 
 			  size_t len, struct metric_reading *ret)
 {
 	size_t count = 0;
+	double value;
 
-	if (read_step(reader, current, line, len))
-		ret[count++] = (struct metric_reading){ reader->step, *current, (double)*current };
-	for (size_t i = 0; i < reader->count; i++) {
-		double value;
-
+	if (read_step(reader, current, line, len, &value))
+		ret[count++] = (struct metric_reading){ reader->step, *current, value };
+	for (size_t i = 0; i < reader->count; i++)
 		if (i != reader->step && read_number(&reader->list[i], line, len, &value))
 			ret[count++] = (struct metric_reading){ i, *current, value };
-	}
 	return count;
 }
 

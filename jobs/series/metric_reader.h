@@ -4,9 +4,10 @@
  * there, also where the pattern would cut `6.25e-05` to `6.25`, or would find no sign, or no nan or
  * inf (jobs/base/text/number_pattern.h). A pattern gives one reading a line, by its first match.
  *
- * The metric called `step` drives progress; a second group in its pattern is the number of the last
- * step, as in "Epoch 3/60". Every other reading belongs to a step: to the step on its own line,
- * else to the newest step that the same node's log has told.
+ * The metric called `step` drives progress, or, where there is none, that called `epoch`, whose
+ * whole part is the step then; a second group in its pattern is the number of the last step, as in
+ * "Epoch 3/60". Every other reading belongs to a step: to the step on its own line, else to the
+ * newest step that the same node's log has told.
  *
  * This is the one definition of a reading, for the agent, the driver and whatever reads a log
  * later.

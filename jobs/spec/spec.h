@@ -134,6 +134,9 @@ const json_t *spec_instance(const struct spec *spec);
 /* The user's own rows of the failure table, those of the spec and of failures.yaml: an array of
  * {"regex","class","hint"}. Borrowed. */
 const json_t *spec_failures(const struct spec *spec);
+/* Returns the metrics of both forms, `metrics` and `metric_definitions`: a new array of
+ * {"name","regex"}. */
+json_t *spec_metrics(const struct spec *spec);
 /* Returns USD per hour and node: resources.price or, if that is auto, the catalogue's. The
  * catalogue does not count on the local engine, which has no machine of AWS. 0: not known. */
 double spec_price(const struct spec *spec);

@@ -136,30 +136,36 @@ extern const struct message *const order_message;
 
 void order_release(struct order *order); /* for AUTO() */
 
-#define ORDER_FILE    "order.json"
-#define REPORT_FILE   "report.json"
-#define ENGINE_FILE   "engine.json"
-#define FAILED_FILE   "failed.json"
-#define DRAIN_FILE    "drain.json"
-#define STOP_FILE     "stop.json" /* in the folder of the run: jobs/run/beside.h */
-#define DRAINED_FILE  "drained.json"
-#define ENDED_FILE    "ended.json"
-#define PROGRESS_FILE "progress.json"
-#define PACE_FILE     "pace.json"
-#define ALIVE_FILE    "alive.json"
-#define LOG_FILE      "log"
-#define TIMES_FILE    "times"
-#define SERIES_FILE   "series"
-#define LOCK_FILE     "lock"
-#define CLAIM_DIR     "claim/"
-#define LOG_OFFSET    "%012llu"
-#define LOG_SEALED    ((size_t)64 << 10)
-#define LOG_PIECE_MAX ((size_t)1 << 20)
-#define MARK_SUFFIX   ".stoker.json"
-#define METRIC_STEP   "step"
-#define ORDER_MAX     ((size_t)8 << 20) /* bytes */
-#define REPORT_MAX    ((size_t)1 << 20)
-#define CLAIM_MAX     ((size_t)64 << 10)
+/* Returns which of the metrics, [{"name","regex"}…], counts progress: the step, else the epoch;
+ * SIZE_MAX: none. */
+size_t order_progress_metric(const json_t *metrics);
+
+#define ORDER_FILE     "order.json"
+#define REPORT_FILE    "report.json"
+#define ENGINE_FILE    "engine.json"
+#define FAILED_FILE    "failed.json"
+#define DRAIN_FILE     "drain.json"
+#define STOP_FILE      "stop.json" /* in the folder of the run: jobs/run/beside.h */
+#define DRAINED_FILE   "drained.json"
+#define ENDED_FILE     "ended.json"
+#define PROGRESS_FILE  "progress.json"
+#define PACE_FILE      "pace.json"
+#define ALIVE_FILE     "alive.json"
+#define LOG_FILE       "log"
+#define TIMES_FILE     "times"
+#define SERIES_FILE    "series"
+#define LOCK_FILE      "lock"
+#define CLAIM_DIR      "claim/"
+#define LOG_OFFSET     "%012llu"
+#define LOG_SEALED     ((size_t)64 << 10)
+#define LOG_PIECE_MAX  ((size_t)1 << 20)
+#define MARK_SUFFIX    ".stoker.json"
+#define METRIC_STEP    "step"
+#define METRIC_EPOCH   "epoch"           /* progress where there is no step */
+#define METRIC_SAMPLES "samples"         /* of the training so far */
+#define ORDER_MAX      ((size_t)8 << 20) /* bytes */
+#define REPORT_MAX     ((size_t)1 << 20)
+#define CLAIM_MAX      ((size_t)64 << 10)
 
 /* Variables of the agent's own environment. The command and all its processes inherit the token. */
 #define ORDER_TOKEN   "STOKER_TOKEN"

@@ -223,3 +223,72 @@ def killed(tmp_path, seed):
 @pytest.mark.parametrize("seed", [SEED * 1000 + each for each in range(4)])
 def test_kills_at_drawn_moments_lose_nothing(tmp_path, seed):
     killed(tmp_path, seed)
+
+
+DEFINITIONS = [{"Name": "train:loss, \"smooth\"", "Regex": "loss: ([0-9\\.]+)"}, {"Name": "step", "Regex": "^step: ([0-9]+)"}]
+
+
+def test_metric_definitions_word_for_word(tmp_path):
+    job = Readings(tmp_path / "project", steps=30, metrics=[readings.METRICS[2]], metric_definitions=DEFINITIONS)
+    job.run("--id", "one")
+    log = readings.of_log((job.folder() / "train-1/node-0/log").read_bytes(), ("loss", "step", "lr"))
+    rows = readings.printed(job.ok("metrics", "one", "--csv").out)
+    names = {"loss": DEFINITIONS[0]["Name"], "step": "step", "lr": "lr"}
+    assert sorted(row[2:5] for row in rows if row[2]) == sorted((step, names[name], value) for step, name, value in log if step)
+    assert job.ok("metrics", "one", DEFINITIONS[0]["Name"], "--csv").out.count("\n") == 32
+    assert job.status("one")["metrics"][DEFINITIONS[0]["Name"]] == -0.1  # whole
+
+
+STEADY = """import time
+for number in range(1, 41):
+    time.sleep(0.05)
+    print(f"WORDS", flush=True)
+"""
+
+
+def steady(tmp_path, words, **changes):
+    job = Readings(tmp_path / "project", **changes)
+    (job.source / "train.py").write_text(STEADY.replace("WORDS", words))
+    job.run("--id", "one")
+    return job, job.status("one"), job.ok("status", "one").out
+
+
+def near(one, other):
+    assert abs(one - other) <= 1e-9 * abs(other), (one, other)
+
+
+def test_samples_of_a_step_by_the_spec(tmp_path):
+    _, status, text = steady(tmp_path, "step: {number}", samples_per_step=512)
+    assert status["progress"]["step"] == 40 and status["progress"]["rate"] > 0
+    near(status["progress"]["samples_per_second"], 512 * status["progress"]["rate"])
+    near(status["throughput"]["samples_per_second"], 512 * status["throughput"]["mean"])
+    assert re.search(r"progress: .* steps/s, [\d.e+]+ samples/s", text) and re.search(r"throughput: .* samples/s over", text)
+
+
+def test_samples_that_the_log_counts(tmp_path):
+    metrics = [readings.METRICS[1], {"name": "samples", "regex": "seen ([0-9]+)"}]
+    job, status, _ = steady(tmp_path, "step: {number} seen {7 + 48 * number}", metrics=metrics)
+    near(status["throughput"]["samples_per_second"], 48 * status["throughput"]["mean"])
+    assert [row["event"] for row in job.events("one", "train.progress") if row.get("samples_per_second")]
+
+
+def test_epochs_where_there_are_no_steps(tmp_path):
+    metrics = [{"name": "epoch", "regex": "epoch ([0-9.]+)"}, {"name": "loss", "regex": "loss ([0-9.]+)"}]
+    job, status, text = steady(tmp_path, "epoch {number / 4} loss {1 / number}", metrics=metrics, hyperparameters={"epochs": 10})
+    assert (status["progress"]["step"], status["progress"]["of"], status["progress"]["unit"]) == (10, 10, "epoch")
+    assert "progress:   epoch 10 of 10" in text and "steps/s" not in text and " steps" not in text.partition("ledger")[0]
+    rows = readings.printed(job.ok("metrics", "one", "--csv").out)
+    assert rows[0] == (1, 0, 0, "epoch", readings.bits(0.25), "") and rows[-1] == (1, 0, 10, "loss", readings.bits(1 / 40), "")
+    # A step is what counts, if there is one.
+    job.write(metrics=[*metrics, {"name": "step", "regex": "0.([0-9]+)$"}])
+    job.run("--id", "two")
+    assert "unit" not in job.status("two")["progress"]
+
+
+def test_epochs_say_nothing_of_a_resume(tmp_path):
+    """A checkpoint is numbered by steps, so its number and an epoch are not compared."""
+    metrics = [{"name": "epoch", "regex": "rank ([0-9]+) of"}, {"name": "loss", "regex": "loss: ([0-9.]+)"}]
+    job = Readings(tmp_path / "project", steps=120, dies=[70], metrics=metrics)
+    job.run("--id", "one")
+    continuity, = job.events("one", "train.continuity")
+    assert continuity["continuity"] == "unverified" and "epochs" in continuity["reason"]

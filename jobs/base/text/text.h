@@ -51,8 +51,9 @@ bool text_size(const char *text, uint64_t *ret_bytes);
 
 /* "1m 05s", "2.1 s", "340 ms": for people. The caller frees it. */
 char *text_format_duration(int64_t ms);
-/* "6.67 steps/s", or "3.00 s/step" below one step a second. */
-char *text_format_speed(double steps_per_second);
+/* "6.67 steps/s", or "3.00 s/step" below one step a second; of another unit than steps, if it is
+ * not NULL. */
+char *text_format_speed(double steps_per_second, const char *unit);
 char *text_format_bytes(uint64_t bytes);
 
 /* Edit distance over bytes, in which a swap of neighbours counts as one edit; `limit` + 1 stands

@@ -236,16 +236,16 @@ char *text_format_duration(int64_t ms)
 	return mem_format("%s%llud %02lluh", sign, s / 86400, s % 86400 / 3600);
 }
 
-char *text_format_speed(double steps_per_second)
+char *text_format_speed(double steps_per_second, const char *unit)
 {
 	bool slow = steps_per_second < 1;
 	double value = slow && steps_per_second > 0 ? 1 / steps_per_second : steps_per_second;
 
-	return mem_format("%.*f %s",
+	return mem_format(slow ? "%.*f s/%s" : "%.*f %ss/s",
 			  value < 10    ? 2
 			  : value < 100 ? 1
 					: 0,
-			  value, slow ? "s/step" : "steps/s");
+			  value, unit ? unit : "step");
 }
 
 char *text_format_bytes(uint64_t bytes)

@@ -1,6 +1,7 @@
 /* Numbers from a log: see metrics.h. */
 #include "jobs/run/attempt/metrics.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,6 +21,9 @@ struct metrics {
 	struct step_progress progress;
 	bool has_row;
 	int64_t row_step; /* -1: not known */
+	/* Samples at the first and the newest step with such a reading. */
+	size_t samples; /* which metric; SIZE_MAX: none */
+	struct metric_reading counted, newest;
 };
 
 int metrics_new(const json_t *specs, struct metrics **ret, struct err **err)
@@ -31,6 +35,11 @@ int metrics_new(const json_t *specs, struct metrics **ret, struct err **err)
 	if (metric_reader_new(specs, &metrics->reader, err) < 0)
 		return -1;
 	count = metric_reader_count(metrics->reader);
+	metrics->samples = SIZE_MAX;
+	metrics->counted.step = -1;
+	for (size_t i = 0; i < count; i++)
+		if (strcmp(metric_reader_name(metrics->reader, i), METRIC_SAMPLES) == 0)
+			metrics->samples = i;
 	metrics->readings = mem_zero(count, sizeof *metrics->readings);
 	metrics->values = mem_zero(count, sizeof *metrics->values);
 	*ret = TAKE(metrics);
@@ -68,6 +77,33 @@ static void note_step(struct metrics *metrics, int64_t step)
 		metrics->progress.of = of;
 }
 
+static void count_samples(struct metrics *metrics, const struct metric_reading *reading)
+{
+	if (reading->step < 0 || !(reading->value >= 0) || isinf(reading->value))
+		return;
+	/* A log that goes back to an earlier step counts anew. */
+	if (metrics->counted.step < 0 || reading->step < metrics->newest.step)
+		metrics->counted = *reading;
+	metrics->newest = *reading;
+}
+
+double metrics_samples_per_step(const struct metrics *metrics)
+{
+	int64_t steps = metrics->newest.step - metrics->counted.step;
+	double samples = metrics->newest.value - metrics->counted.value;
+
+	return metrics->counted.step >= 0 && steps > 0 && samples > 0 ? samples / (double)steps : 0;
+}
+
+const char *metrics_unit(const struct metrics *metrics)
+{
+	size_t step = metric_reader_step(metrics->reader);
+	const char *name =
+		step == SIZE_MAX ? METRIC_STEP : metric_reader_name(metrics->reader, step);
+
+	return strcmp(name, METRIC_EPOCH) == 0 ? METRIC_EPOCH : NULL;
+}
+
 bool metrics_line(struct metrics *metrics, int64_t *current, const char *line, size_t len)
 {
 	int64_t before = *current;
@@ -83,6 +119,8 @@ bool metrics_line(struct metrics *metrics, int64_t *current, const char *line, s
 			note_step(metrics, reading->step);
 			continue;
 		}
+		if (reading->metric == metrics->samples)
+			count_samples(metrics, reading);
 		if (*current > metrics->row_step)
 			begin_row(metrics, *current);
 		if (*current < metrics->row_step)
@@ -128,7 +166,22 @@ json_t *metrics_keep(const struct metrics *metrics)
 		js_put(kept, "step", json_integer(metrics->progress.step));
 	if (metrics->progress.of > 0)
 		js_put(kept, "of", json_integer(metrics->progress.of));
+	if (metrics->counted.step >= 0)
+		js_put(kept, "samples",
+		       json_pack("[I, f, I, f]", (json_int_t)metrics->counted.step,
+				 metrics->counted.value, (json_int_t)metrics->newest.step,
+				 metrics->newest.value));
 	return kept;
+}
+
+static void restore_samples(struct metrics *metrics, const json_t *kept)
+{
+	struct metric_reading *readings[] = { &metrics->counted, &metrics->newest };
+
+	for (size_t i = 0; i < STK_LENGTH(readings) && json_array_size(kept) == 4; i++) {
+		readings[i]->step = json_integer_value(json_array_get(kept, 2 * i));
+		readings[i]->value = json_number_value(json_array_get(kept, 2 * i + 1));
+	}
 }
 
 void metrics_restore(struct metrics *metrics, const json_t *kept)
@@ -145,6 +198,7 @@ void metrics_restore(struct metrics *metrics, const json_t *kept)
 		};
 		metrics->has_row |= metrics->values[i].in_row;
 	}
+	restore_samples(metrics, json_object_get(kept, "samples"));
 	metrics->row_step = js_int(kept, "row_step", -1);
 	if (json_object_get(kept, "step"))
 		metrics->progress = (struct step_progress){ true, js_int(kept, "step", 0),

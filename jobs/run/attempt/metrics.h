@@ -32,6 +32,14 @@ void metrics_restore(struct metrics *metrics, const json_t *kept);
  * on lines of this log; else NULL. */
 const char *metrics_given_up(struct metrics *metrics);
 
+/* Returns the samples of a step, by the metric `samples`, which counts those of the training so
+ * far, over the steps since this attempt's log began; 0: not known. */
+double metrics_samples_per_step(const struct metrics *metrics);
+
+/* Returns "epoch" if progress is counted in epochs, because there is no metric `step`; NULL: in
+ * steps. */
+const char *metrics_unit(const struct metrics *metrics);
+
 struct step_progress {
 	bool known;   /* a step was seen */
 	int64_t step; /* the largest */

@@ -34,4 +34,5 @@ static void lint_list(struct binder *binder, enum spec_field list, const char *m
 void lint_metrics(struct binder *binder)
 {
 	lint_list(binder, SPEC_METRICS, "regex");
+	lint_list(binder, SPEC_METRIC_DEFINITIONS, "Regex");
 }
