@@ -16,6 +16,9 @@ struct metrics_query {
 	int64_t node;    /* -1: all */
 	bool csv;
 	size_t told;
+	/* The time of the newest row, as text: many rows have one. */
+	struct utc at;
+	char at_text[UTC_TEXT];
 };
 
 static void print_json(const struct metrics_query *query, const struct run_reading *reading)
@@ -67,7 +70,8 @@ static const char *mark_of(const struct run_reading *reading)
 static int print_reading(void *arg, const struct run_reading *reading, struct err **err)
 {
 	struct metrics_query *query = arg;
-	char at[UTC_TEXT], value[TEXT_NUMBER], step[24] = "";
+	char value[TEXT_NUMBER], step[24] = "";
+	const char *at = query->at_text;
 	const char *mark = mark_of(reading);
 
 	(void)err;
@@ -83,10 +87,11 @@ static int print_reading(void *arg, const struct run_reading *reading, struct er
 	if (reading->step >= 0)
 		snprintf(step, sizeof step, "%lld", (long long)reading->step);
 	text_number(reading->value, value);
+	if (reading->at.ms != query->at.ms)
+		clock_utc_format(reading->at, query->at_text);
+	query->at = reading->at;
 	if (reading->at.ms == 0)
-		at[0] = '\0';
-	else
-		clock_utc_format(reading->at, at);
+		query->at_text[0] = '\0';
 	if (query->csv) {
 		AUTO(sb_release) struct sb line = SB_INIT_MAX(1000);
 

@@ -6,18 +6,8 @@
 
 #include "jobs/base/auto.h"
 #include "jobs/base/sb.h"
+#include "jobs/base/text/pattern_text.h"
 #include "jobs/base/text/regex.h"
-
-/* Skips the character class at `text` ('['), to behind its ']'. */
-static const char *skip_class(const char *text)
-{
-	text++;
-	text += *text == '^';
-	text += *text == ']'; /* as the first character, ']' stands for itself */
-	while (*text && *text != ']')
-		text += text[0] == '\\' && text[1] ? 2 : 1;
-	return *text ? text + 1 : text;
-}
 
 /* Returns the begin of the inside of the group at `at` ('('); NULL if it does not capture. */
 static const char *capturing(const char *at)
@@ -36,12 +26,11 @@ bool number_pattern_group(const char *pattern, size_t *ret_from, size_t *ret_to)
 	const char *start = NULL;
 	int depth = 0, inside = 0;
 
-	/* Quoted text, comments and free spacing are read by other rules. */
-	if (strstr(pattern, "\\Q") || strstr(pattern, "(?#") || strstr(pattern, "(?x"))
+	if (pattern_text_is_special(pattern))
 		return false;
 	for (const char *at = pattern; *at;) {
 		if (*at == '[') {
-			at = skip_class(at);
+			at = pattern_text_skip_class(at);
 			continue;
 		}
 		if (*at == '(') {

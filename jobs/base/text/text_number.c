@@ -164,6 +164,11 @@ const char *text_number(double value, char ret[TEXT_NUMBER])
 		snprintf(ret, TEXT_NUMBER, "%s", isnan(value) ? "nan" : value > 0 ? "inf" : "-inf");
 		return ret;
 	}
+	/* Most numbers of most logs are whole. */
+	if (value == floor(value) && fabs(value) < 1e15 && !(value == 0 && signbit(value))) {
+		snprintf(ret, TEXT_NUMBER, "%lld", (long long)value);
+		return ret;
+	}
 	for (int digits = 15; digits <= 17; digits++) {
 		snprintf(ret, TEXT_NUMBER, "%.*g", digits, value);
 		if (text_float(ret, strlen(ret), &same) > 0 && same == value)
