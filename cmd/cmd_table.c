@@ -160,13 +160,17 @@ const struct cmd cmd_table[] = {
 			  "searches the output of one attempt" } } },
 	{ "metrics", "[RUN [METRIC…]]", 0, -1, OPT_BIT(CSV) | OPT_BIT(ATTEMPT) | OPT_BIT(NODE),
 	  "print every value that the metrics of a run have read",
-	  "In the order of the log, attempt by attempt and node by node, each at the step that "
-	  "was\n"
-	  "printed with it or before it. If an attempt resumes from an older checkpoint, the "
-	  "steps\n"
-	  "that it makes again are marked as replayed, and the earlier ones, which do not count "
-	  "any\n"
-	  "more, as superseded. --csv and --json print all digits, too.",
+	  "The spec says which: metrics: [{name: loss, regex: 'loss: ([0-9.eE+-]+)'}], or\n"
+	  "metric_definitions as SageMaker has them. The first group says where the number\n"
+	  "begins; it is read whole, also if the pattern cuts 6.25e-05 to 6.25. nan, inf and -inf\n"
+	  "stay what they are. Phase 1 has no values.\n\n"
+	  "A value belongs to the step on its own line, else to the newest step that the log of\n"
+	  "its node has shown before; what comes before the first step has none. The metric\n"
+	  "called 'step' counts them or, where there is none, that called 'epoch'.\n\n"
+	  "The order is that of the logs, attempt by attempt and node by node. If an attempt\n"
+	  "resumes from an older checkpoint, the steps that it makes again are marked as\n"
+	  "replayed, and the earlier ones, which do not count any more, as superseded. All digits\n"
+	  "are printed; --csv and --json are for programs.",
 	  cmd_metrics, .fallback = "@last", .exits = { EXIT_REFUSED, EXIT_NOT_FOUND },
 	  .examples = { { "stoker metrics", "prints all values of the newest run" },
 			{ "stoker metrics gpu-7 loss --csv > loss.csv",
