@@ -64,6 +64,13 @@ static void write_block(struct series_writer *writer)
 	writer->is_new = false;
 }
 
+/* Writes what is not written yet. */
+static void flush(struct series_writer *writer)
+{
+	if (writer->is_new || writer->block.to != writer->written)
+		write_block(writer);
+}
+
 /* Writes the block, which goes up to this offset, and begins the next one there. */
 static void end_block(struct series_writer *writer, uint64_t at)
 {
@@ -137,7 +144,7 @@ void series_writer_freep(struct series_writer **writer)
 	if (!w)
 		return;
 	if (w->readings)
-		series_writer_flush(w);
+		flush(w);
 	metric_reader_freep(&w->reader);
 	free(w->readings);
 	tail_release(&w->tail);
@@ -262,11 +269,5 @@ void series_writer_tick(struct series_writer *writer)
 {
 	if ((writer->is_new && clock_mono_now().ms - writer->written_at.ms >= WRITE_MS) ||
 	    writer->block.to - writer->written >= READ_BYTES)
-		write_block(writer);
-}
-
-void series_writer_flush(struct series_writer *writer)
-{
-	if (writer->is_new || writer->block.to != writer->written)
 		write_block(writer);
 }

@@ -43,7 +43,5 @@ void series_writer_feed(struct series_writer *writer, const char *bytes, size_t 
 void series_writer_skip(struct series_writer *writer, uint64_t offset);
 /* Writes what is due. */
 void series_writer_tick(struct series_writer *writer);
-/* Writes all. */
-void series_writer_flush(struct series_writer *writer);
 
 #endif

@@ -21,7 +21,8 @@ static const char *capturing(const char *at)
 	return open ? open + 1 : NULL;
 }
 
-bool number_pattern_group(const char *pattern, size_t *ret_from, size_t *ret_to)
+/* Finds the inside of the first capturing group. False if there is none, or none for sure. */
+static bool find_group(const char *pattern, size_t *ret_from, size_t *ret_to)
 {
 	const char *start = NULL;
 	int depth = 0, inside = 0;
@@ -78,8 +79,7 @@ char *number_pattern_whole(const char *pattern)
 	AUTO(err_freep) struct err *err = NULL;
 	size_t from, to;
 
-	if (!number_pattern_group(pattern, &from, &to) ||
-	    found_by(pattern + from, to - from, "6.25") == 0)
+	if (!find_group(pattern, &from, &to) || found_by(pattern + from, to - from, "6.25") == 0)
 		return NULL;
 	whole = mem_format("%.*s" SIGN "(?:" WORD "|(?:%.*s))%s", (int)from, pattern,
 			   (int)(to - from), pattern + from, pattern + to);
@@ -92,7 +92,7 @@ char *number_pattern_cuts(const char *pattern)
 	AUTO(sb_release) struct sb words = SB_INIT_MAX(200);
 	size_t from, to, found;
 
-	if (!number_pattern_group(pattern, &from, &to))
+	if (!find_group(pattern, &from, &to))
 		return NULL;
 	found = found_by(pattern + from, to - from, sample);
 	if (found < strlen("6.25") || found == strlen(sample))

@@ -5,12 +5,6 @@
 #ifndef STK_BASE_TEXT_NUMBER_PATTERN_H
 #define STK_BASE_TEXT_NUMBER_PATTERN_H
 
-#include <stdbool.h>
-#include <stddef.h>
-
-/* Finds the inside of the first capturing group. False if there is none, or none for sure. */
-bool number_pattern_group(const char *pattern, size_t *ret_from, size_t *ret_to);
-
 /* Returns the pattern with a first group that begins with the number's sign, and finds nan and inf
  * too. NULL if the group does not say by itself that it is a number, or cannot be told from its
  * surroundings. The caller frees it. */

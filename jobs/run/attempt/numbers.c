@@ -4,7 +4,6 @@
  * or, without agents, from the service's log if it keeps times. Steps that only this driver has
  * seen, now and then, give a mean and no more.
  */
-#include <math.h>
 #include <string.h>
 
 #include "jobs/base/step_rate.h"
@@ -81,11 +80,11 @@ static int64_t last_epoch(const json_t *hyperparameters)
 {
 	static const char *const names[] = { "num_train_epochs", "num_epochs", "max_epochs",
 					     "epochs" };
-	int64_t of = 0;
+	double of = 0;
 
-	for (size_t i = 0; of <= 0 && i < STK_LENGTH(names); i++)
-		of = (int64_t)ceil(js_real(hyperparameters, names[i], 0));
-	return of;
+	for (size_t i = 0; !(of > 0) && i < STK_LENGTH(names); i++)
+		of = js_real(hyperparameters, names[i], 0);
+	return of > 0 && of < 1e9 ? (int64_t)of + (of > (double)(int64_t)of) : 0;
 }
 
 /* Returns the samples of a step: by the spec, or as the log counts them; 0 if not known. */
