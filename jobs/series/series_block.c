@@ -6,7 +6,7 @@
 
 #define MAGIC       "stkser1\n"
 #define SUM_FROM    16
-#define DEFINITION  "1" /* of a reading (metric_reader.h): another one, other readings */
+#define DEFINITION  "1"          /* of a reading (metric_reader.h): another one, other readings */
 #define READING_MAX (3 * 10 + 8) /* bytes of the longest reading */
 
 uint32_t series_sum(const json_t *specs, const char *prefix, int node)
