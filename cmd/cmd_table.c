@@ -185,6 +185,23 @@ const struct cmd cmd_table[] = {
 			  "tells which is there first, for a spreadsheet" },
 			{ "stoker compare o1 o2 --break-even",
 			  "shows from which step on the slower compilation pays" } } },
+	{ "stats", "", 0, 0, OPT_BIT(SINCE) | OPT_BIT(BY) | OPT_BIT(CSV),
+	  "success rate, goodput, failures and costs over all runs",
+	  "Each figure is printed with its definition. Times and costs come from the ledger, by "
+	  "its\n"
+	  "bins; those of nodes count each node. --since is about the time at which a run was "
+	  "created.\n\n"
+	  "A node fails more than its share if at least 2 runs failed on it by what a machine can\n"
+	  "cause, and the chance is at most 1 in 100 that any of the nodes has so many by its "
+	  "share "
+	  "of\n"
+	  "the hours or of the runs. However often a run fails on a node, it counts there once.\n"
+	  "Machines that a service names anew for each job cannot be compared.",
+	  cmd_stats, .exits = { EXIT_REFUSED },
+	  .examples = { { "stoker stats --since 30d", "shows the last 30 days" },
+			{ "stoker stats --by instance", "compares types of machines" },
+			{ "stoker stats --by node --csv > nodes.csv",
+			  "writes each machine's runs and failures for a spreadsheet" } } },
 	{ "cp", "RUN:WHAT DEST", 2, 2, OPT_BIT(PHASE) | OPT_BIT(ATTEMPT),
 	  "copy the newest checkpoint, the outputs or the logs of a run into a directory",
 	  "RUN:checkpoint copies the newest complete checkpoint, under its own name; RUN:outputs\n"
