@@ -288,7 +288,8 @@ const struct cmd cmd_table[] = {
 	{ "schema", "", 0, 0, OPT_BIT(OF), "print the JSON Schema of the spec, or of printed JSON",
 	  "Draft 2020-12. --of NAME describes a line of JSON by the command that prints it: "
 	  "status\n"
-	  "(also wait), list, plan, validate, init, logs, diff, rm, cache-ls, cache-verify,\n"
+	  "(also wait), list, plan, validate, init, logs, metrics, stats, diff, rm, cache-ls, "
+	  "cache-verify,\n"
 	  "cache-why, cache-gc, version, completion, help; copy for cp, cache pull and cache "
 	  "push;\n"
 	  "events for run, attach, resume, stop and events; error for the line that ends a "

@@ -492,8 +492,8 @@ static const struct stats_column group_columns[] = {
 static const struct stats_column machine_columns[] = {
 	{ "host", "host" },         { "runs", "runs" },         { "failed_runs", "failed_runs" },
 	{ "attempts", "attempts" }, { "failures", "failures" }, { "seconds", "seconds" },
-	{ "share", "share" },       { "expected", "expected" }, { "chance", "chance" },
-	{ "suspect", "suspect" },
+	{ "exposed", "exposed" },   { "share", "share" },       { "expected", "expected" },
+	{ "chance", "chance" },     { "suspect", "suspect" },
 };
 
 /* The numbers of a bin, which are left out of the JSON where they are 0. */

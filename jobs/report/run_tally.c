@@ -73,6 +73,8 @@ static void count_machines(struct run_tally *tally, const struct event *ev)
 			json_object_set_new(tally->machines, name, machine);
 		}
 		grow(machine, "ms", ev->at.ms - tally->claimed.ms);
+		if (!json_object_get(machine, "failed"))
+			grow(machine, "exposed", ev->at.ms - tally->claimed.ms);
 		grow(machine, "attempts", 1);
 		if ((int64_t)i == first && machine_may_cause(ev->class))
 			grow(machine, "failed", 1);

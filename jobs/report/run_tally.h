@@ -23,8 +23,9 @@ struct run_tally {
 	bool draining;             /* it is asked to end */
 	bool open;                 /* what follows the newest failure is not known, */
 	enum failure_class newest; /* which is of this class */
-	/* {"host": {"ms", "attempts", "failed"}}: time of ended attempts, their number, and those
-	 * of their failures that the machine may be the cause of. Owned; NULL: none. */
+	/* {"host": {"ms", "exposed", "attempts", "failed"}}: time of ended attempts, that up to the
+	 * first in "failed", their number, and those of their failures that the machine may be the
+	 * cause of. Owned; NULL: none. */
 	json_t *machines;
 	char *instance; /* type of the machines; owned; NULL: not known */
 };

@@ -41,7 +41,7 @@ struct stats_group {
 	int64_t warm, cold;
 	int64_t late;
 	double late_seconds, late_cost;
-	json_t *machines; /* owned; {"host": {"seconds", "attempts", "failures", "runs",
+	json_t *machines; /* owned; {"host": {"seconds", "exposed", "attempts", "failures", "runs",
 			     "failed_runs"}} */
 };
 
@@ -158,6 +158,11 @@ static void grow(json_t *row, const char *key, int64_t by)
 	js_put(row, key, json_integer(js_int(row, key, 0) + by));
 }
 
+static void add_seconds(json_t *row, const char *key, int64_t ms)
+{
+	js_put(row, key, json_real(js_real(row, key, 0) + (double)ms / 1000));
+}
+
 static void add_machines(struct stats_group *group, const json_t *tally)
 {
 	const char *host;
@@ -170,9 +175,8 @@ static void add_machines(struct stats_group *group, const json_t *tally)
 			row = json_object();
 			js_put(group->machines, host, row);
 		}
-		js_put(row, "seconds",
-		       json_real(js_real(row, "seconds", 0) +
-				 (double)js_int(used, "ms", 0) / 1000));
+		add_seconds(row, "seconds", js_int(used, "ms", 0));
+		add_seconds(row, "exposed", js_int(used, "exposed", 0));
 		grow(row, "attempts", js_int(used, "attempts", 0));
 		grow(row, "failures", js_int(used, "failed", 0));
 		grow(row, "runs", 1);
@@ -249,7 +253,7 @@ static struct stats_exposure exposure_of(const json_t *machines)
 	json_t *row;
 
 	json_object_foreach ((json_t *)machines, host, row) {
-		all.seconds += js_real(row, "seconds", 0);
+		all.seconds += js_real(row, "exposed", 0);
 		all.runs += (double)js_int(row, "runs", 0);
 		all.failed += js_int(row, "failed_runs", 0);
 	}
@@ -260,7 +264,7 @@ static json_t *machine_json(const char *host, const json_t *row, const struct st
 {
 	int64_t failed = js_int(row, "failed_runs", 0);
 	double of_runs = (double)js_int(row, "runs", 0) / all->runs;
-	double of_time = all->seconds > 0 ? js_real(row, "seconds", 0) / all->seconds : 0;
+	double of_time = all->seconds > 0 ? js_real(row, "exposed", 0) / all->seconds : 0;
 	double share = of_time > of_runs ? of_time : of_runs;
 	double chance = stats_tail(failed, all->failed, share) * (double)all->machines;
 	json_t *ret = json_copy((json_t *)row);

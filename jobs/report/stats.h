@@ -16,7 +16,7 @@
  *             STATS_SUSPECT_CHANCE: the tail of the binomial distribution of all failed runs with
  *             the machine's share, times the number of machines. The share is that of the hours or
  *             that of the runs, whichever is larger. Retries of one run are no independent
- *             failures: a run counts once on a machine.
+ *             failures: a run counts once on a machine, and its hours there up to that failure.
  */
 #ifndef STK_REPORT_STATS_H
 #define STK_REPORT_STATS_H
