@@ -5,6 +5,7 @@
 #include "cmd/cmd.h"
 #include "cmd/follow/run_view.h"
 #include "cmd/screen/out.h"
+#include "cmd/view/reading_line.h"
 #include "jobs/base/text/text.h"
 #include "jobs/run/attempt/run_series.h"
 
@@ -17,28 +18,6 @@ struct metrics_query {
 	bool csv;
 	size_t told;
 };
-
-static void print_json(const struct metrics_query *query, const struct run_reading *reading)
-{
-	json_auto_t *object = json_object();
-	char at[UTC_TEXT];
-
-	js_put_str(object, "run", query->run);
-	js_put(object, "attempt", json_integer(reading->attempt));
-	js_put(object, "node", json_integer(reading->node));
-	if (reading->step >= 0)
-		js_put(object, "step", json_integer(reading->step));
-	if (reading->at.ms > 0)
-		js_put_str(object, "at", clock_utc_format(reading->at, at));
-	js_put_str(object, "name", reading->name);
-	js_put(object, "value", js_number(reading->value));
-	js_put(object, "counts", json_boolean(reading->counts));
-	if (reading->replayed)
-		js_put(object, "replayed", json_true());
-	if (reading->late)
-		js_put(object, "late", json_true());
-	out_json_exact(object);
-}
 
 /* What is special about a reading, in a word. */
 static const char *mark_of(const struct run_reading *reading)
@@ -61,7 +40,9 @@ static int print_reading(void *arg, const struct run_reading *reading, struct er
 		return 0;
 	query->told++;
 	if (out_is_json()) {
-		print_json(query, reading);
+		json_auto_t *object = reading_line_json(query->run, reading);
+
+		out_json_exact(object);
 		return 0;
 	}
 	if (reading->step >= 0)

@@ -185,6 +185,25 @@ const struct cmd cmd_table[] = {
 			  "tells which is there first, for a spreadsheet" },
 			{ "stoker compare o1 o2 --break-even",
 			  "shows from which step on the slower compilation pays" } } },
+	{ "export", "RUN [DEST]", 1, 2, OPT_BIT(TO),
+	  "write the metrics of a run for TensorBoard, or as CSV or JSON lines",
+	  "Only values that count are written: of steps that a later attempt made again, the "
+	  "later\n"
+	  "ones. --to tensorboard writes event files into the folder DEST/RUN (DEST is runs if it "
+	  "is\n"
+	  "left out), with the names of the metrics as tags, and further nodes in folders of "
+	  "their\n"
+	  "own. They hold values in single precision. A value before an attempt's first step is "
+	  "at\n"
+	  "the step before it; if the log tells no steps, the values are numbered.\n\n"
+	  "--to csv and --to jsonl write all digits into the file DEST, or on stdout. The same "
+	  "command\n"
+	  "renews what it wrote before.",
+	  cmd_export, .exits = { EXIT_REFUSED, EXIT_NOT_FOUND, EXIT_UNREACHABLE },
+	  .examples = { { "stoker export @last --to tensorboard && tensorboard --logdir runs",
+			  "shows the curves of the newest run" },
+			{ "stoker export gpu-7 gpu-7.csv --to csv",
+			  "writes a file for a spreadsheet" } } },
 	{ "stats", "", 0, 0, OPT_BIT(SINCE) | OPT_BIT(BY) | OPT_BIT(CSV),
 	  "success rate, goodput, failures and costs over all runs",
 	  "Each figure is printed with its definition. Times and costs come from the ledger, by "
@@ -288,7 +307,8 @@ const struct cmd cmd_table[] = {
 	{ "schema", "", 0, 0, OPT_BIT(OF), "print the JSON Schema of the spec, or of printed JSON",
 	  "Draft 2020-12. --of NAME describes a line of JSON by the command that prints it: "
 	  "status\n"
-	  "(also wait), list, plan, validate, init, logs, metrics, stats, diff, rm, cache-ls, "
+	  "(also wait), list, plan, validate, init, logs, metrics, stats, export, diff, rm, "
+	  "cache-ls, "
 	  "cache-verify,\n"
 	  "cache-why, cache-gc, version, completion, help; copy for cp, cache pull and cache "
 	  "push;\n"

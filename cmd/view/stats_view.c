@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cmd/screen/out.h"
+#include "cmd/view/csv.h"
 #include "cmd/view/table.h"
 #include "jobs/base/text/text.h"
 #include "jobs/flow/ledger.h"
@@ -417,22 +418,9 @@ void stats_view_print(enum stats_by by, const json_t *stats)
 
 /* ---- comma-separated values ---- */
 
-/* Appends a field; in quotes if it would not be one otherwise. */
 static void add_field(struct sb *line, const char *text)
 {
-	bool quoted = text[strcspn(text, ",\"\r\n")] != '\0';
-
-	if (line->len > 0)
-		sb_addc(line, ',');
-	if (quoted)
-		sb_addc(line, '"');
-	for (const char *c = text; *c; c++) {
-		if (*c == '"')
-			sb_addc(line, '"');
-		sb_addc(line, *c);
-	}
-	if (quoted)
-		sb_addc(line, '"');
+	csv_add(line, line->len == 0, text);
 }
 
 static void add_value(struct sb *line, const json_t *value)

@@ -163,14 +163,17 @@ static void tell(struct run_series_log *log, const struct series_point *point, b
 		.late = late,
 		.counts = true,
 	};
+	int64_t place;
 
-	for (size_t i = 0; point->step >= 0 && i < series->count; i++) {
+	/* What comes before the first step goes with that step. */
+	place = point->step >= 0 ? point->step : log->attempt->first_step;
+	for (size_t i = 0; i < series->count; i++) {
 		const struct run_series_attempt *other = &series->attempts[i];
 
 		if (other < log->attempt)
-			reading.replayed |= point->step <= other->last_step;
+			reading.replayed |= point->step >= 0 && point->step <= other->last_step;
 		if (other > log->attempt && other->first_step >= 0)
-			reading.counts &= point->step < other->first_step;
+			reading.counts &= place >= 0 && place < other->first_step;
 	}
 	if (log->answer == 0)
 		log->answer = log->fn(log->arg, &reading, log->err);
