@@ -270,3 +270,15 @@ def test_a_wrong_option_is_one_clear_error(site, options):
 def test_an_empty_state_has_no_runs(project):
     result = project.ok("stats")
     assert "runs:       0" in result.out and "no runs in" in result.err
+
+
+def test_a_state_of_objects_is_counted_from_its_events(project):
+    project.write(name="m5", compile={"kind": "none"}, limits={"stall": "none"}, resources={"price": 36})
+    state = f"dir:{project.root}/shared"
+    for run, sets, code in (("good", (), 0), ("bad", ("--set", "command=[/bin/false]", "--set", "retry.attempts=1"), 1)):
+        result = project.stoker("--state", state, "run", project.spec_path, "--id", run, *sets)
+        assert result.code == code, str(result)
+    (row,) = project.ok("--state", state, "--json", "stats").lines
+    assert (row["runs"], row["succeeded"], row["failed"], row["success"]["rate"]) == (2, 1, 1, 0.5)
+    statuses = [project.ok("--state", state, "--json", "status", run).lines[0] for run in ("good", "bad")]
+    assert row["cost"]["accrued"] == pytest.approx(sum(status["cost"]["accrued"] for status in statuses))

@@ -2,6 +2,7 @@
  * were computed elsewhere. */
 #include "jobs/report/stats.h"
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -379,6 +380,60 @@ static void failures_by_share_are_no_pattern(void **state)
 	assert_false(js_bool(json_array_get(one, 0), "suspect", true));
 }
 
+/* xorshift64*, in [0, 1). */
+static double draw(uint64_t *seed)
+{
+	*seed ^= *seed >> 12;
+	*seed ^= *seed << 25;
+	*seed ^= *seed >> 27;
+	return (double)((*seed * 0x2545f4914f6cdd1du) >> 11) / 9007199254740992.0;
+}
+
+/* 100 runs on eight machines that fail by the hour, machine `sick` ten times as often (-1: none).
+ * True if the rule names it; with none: any. */
+static bool names_one(uint64_t *seed, int sick)
+{
+	AUTO(stats_freep) struct stats *stats = stats_new(STATS_BY_NODE);
+	json_auto_t *rows = NULL;
+	json_t *row;
+	bool named = false;
+	size_t i;
+
+	for (int run = 0; run < 100; run++) {
+		int machine = (int)(draw(seed) * 8);
+		double hours = -5 * log(1 - draw(seed));
+		double fails = -50 * log(1 - draw(seed)) / (machine == sick ? 10 : 1);
+		bool failed = fails < hours;
+		json_auto_t *tally = json_pack(
+			"{s:{s:{s:I, s:I, s:i, s:i}}}", "machines",
+			(const char *[]){ "m0", "m1", "m2", "m3", "m4", "m5", "m6", "m7" }[machine],
+			"ms", (json_int_t)((failed ? fails : hours) * 3.6e6), "exposed",
+			(json_int_t)((failed ? fails : hours) * 3.6e6), "attempts", 1, "failed",
+			(int)failed);
+
+		stats_add(stats, tally);
+	}
+	rows = stats_json(stats);
+	json_array_foreach (rows, i, row)
+		named |= js_bool(row, "suspect", false) && (sick < 0 || js_is(row, "host", "m0"));
+	return named;
+}
+
+static void a_healthy_machine_is_named_in_one_of_a_hundred_states_at_most(void **state)
+{
+	uint64_t seed = 20261129;
+	int healthy = 0, sick = 0;
+
+	(void)state;
+	for (int i = 0; i < 300; i++) {
+		healthy += names_one(&seed, -1);
+		sick += names_one(&seed, 0);
+	}
+	assert_true(healthy <= 3);
+	/* Which shows that the rule can name one at all: ten failures are few to tell by. */
+	assert_true(sick >= 60);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -395,6 +450,7 @@ int main(void)
 		cmocka_unit_test(a_machine_that_fails_more_than_its_share_is_told),
 		cmocka_unit_test(one_failure_is_no_pattern_however_small_the_share),
 		cmocka_unit_test(failures_by_share_are_no_pattern),
+		cmocka_unit_test(a_healthy_machine_is_named_in_one_of_a_hundred_states_at_most),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
