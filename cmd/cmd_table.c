@@ -200,8 +200,9 @@ const struct cmd cmd_table[] = {
 	  "command\n"
 	  "renews what it wrote before.",
 	  cmd_export, .exits = { EXIT_REFUSED, EXIT_NOT_FOUND, EXIT_UNREACHABLE },
-	  .examples = { { "stoker export @last --to tensorboard && tensorboard --logdir runs",
-			  "shows the curves of the newest run" },
+	  .examples = { { "stoker export @last --to tensorboard",
+			  "writes the newest run's curves: 'tensorboard --logdir runs' shows "
+			  "them" },
 			{ "stoker export gpu-7 gpu-7.csv --to csv",
 			  "writes a file for a spreadsheet" } } },
 	{ "stats", "", 0, 0, OPT_BIT(SINCE) | OPT_BIT(BY) | OPT_BIT(CSV),
