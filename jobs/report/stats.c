@@ -1,15 +1,13 @@
 /* Statistics over many runs: see stats.h. */
 #include "jobs/report/stats.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "jobs/base/exitcode.h"
 #include "jobs/flow/ledger.h"
+#include "jobs/report/proportion.h"
 #include "jobs/report/run_tally.h"
-
-#define Z_95 1.959963984540054 /* two-sided 95 % of the normal distribution */
 
 const char *const stats_by_names[STATS_BY_COUNT] = { "all",      "spec", "engine",
 						     "instance", "node", "month" };
@@ -211,33 +209,6 @@ void stats_add(struct stats *stats, const json_t *tally)
 	group->late_cost += js_real(tally, "late_cost", 0);
 }
 
-/* ---- figures ---- */
-
-void stats_wilson(int64_t hits, int64_t count, double *ret_low, double *ret_high)
-{
-	double n = (double)count, p = (double)hits / n, square = Z_95 * Z_95;
-	double middle = (p + square / (2 * n)) / (1 + square / n);
-	double half = Z_95 * sqrt(p * (1 - p) / n + square / (4 * n * n)) / (1 + square / n);
-
-	/* At the ends the formula gives 0 and 1 but for rounding. */
-	*ret_low = hits == 0 ? 0 : middle - half;
-	*ret_high = hits == count ? 1 : middle + half;
-}
-
-double stats_tail(int64_t hits, int64_t count, double share)
-{
-	double sum = 0, n = (double)count;
-
-	if (hits <= 0 || share >= 1)
-		return 1;
-	if (hits > count || share <= 0)
-		return 0;
-	for (int64_t k = hits; k <= count; k++)
-		sum += exp(lgamma(n + 1) - lgamma((double)k + 1) - lgamma(n - (double)k + 1) +
-			   (double)k * log(share) + (n - (double)k) * log1p(-share));
-	return sum < 1 ? sum : 1;
-}
-
 /* ---- machines ---- */
 
 struct stats_exposure {
@@ -266,7 +237,7 @@ static json_t *machine_json(const char *host, const json_t *row, const struct st
 	double of_runs = (double)js_int(row, "runs", 0) / all->runs;
 	double of_time = all->seconds > 0 ? js_real(row, "exposed", 0) / all->seconds : 0;
 	double share = of_time > of_runs ? of_time : of_runs;
-	double chance = stats_tail(failed, all->failed, share) * (double)all->machines;
+	double chance = proportion_tail(failed, all->failed, share) * (double)all->machines;
 	json_t *ret = json_copy((json_t *)row);
 
 	js_put_str(ret, "host", host);
@@ -321,7 +292,7 @@ static json_t *success_json(const struct stats_group *group)
 	js_put(success, "of", json_integer(of));
 	if (of == 0)
 		return success;
-	stats_wilson(group->ends[END_SUCCEEDED], of, &low, &high);
+	proportion_wilson(group->ends[END_SUCCEEDED], of, &low, &high);
 	js_put(success, "rate", json_real((double)group->ends[END_SUCCEEDED] / (double)of));
 	js_put(success, "low", json_real(low));
 	js_put(success, "high", json_real(high));

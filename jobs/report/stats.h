@@ -50,9 +50,4 @@ void stats_add(struct stats *stats, const json_t *tally);
  * else an object for each group, by name; for STATS_ALL exactly one. */
 json_t *stats_json(const struct stats *stats);
 
-/* The interval of Wilson at 95 % for `hits` of `count`, which is not 0. */
-void stats_wilson(int64_t hits, int64_t count, double *ret_low, double *ret_high);
-/* The probability of at least `hits` of `count` where each has the probability `share`. */
-double stats_tail(int64_t hits, int64_t count, double share);
-
 #endif

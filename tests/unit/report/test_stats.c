@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "jobs/report/proportion.h"
 #include "jobs/report/run_tally.h"
 #include "jobs/report/status.h"
 
@@ -294,11 +295,11 @@ static void the_interval_is_wilsons(void **state)
 	double low, high;
 
 	(void)state;
-	stats_wilson(380, 396, &low, &high);
+	proportion_wilson(380, 396, &low, &high);
 	assert_true(is_near(low, 0.93538159852024) && is_near(high, 0.97497922567642));
-	stats_wilson(0, 10, &low, &high);
+	proportion_wilson(0, 10, &low, &high);
 	assert_true(is_near(low, 0) && is_near(high, 0.27753279986289));
-	stats_wilson(10, 10, &low, &high);
+	proportion_wilson(10, 10, &low, &high);
 	assert_true(is_near(low, 0.72246720013711) && is_near(high, 1));
 }
 
@@ -306,11 +307,11 @@ static void the_interval_is_wilsons(void **state)
 static void the_tail_is_the_binomial_one(void **state)
 {
 	(void)state;
-	assert_true(is_near(stats_tail(5, 6, 0.1), 5.5e-05));
-	assert_true(is_near(stats_tail(0, 6, 0.1), 1));
-	assert_true(is_near(stats_tail(7, 6, 0.1), 0));
-	assert_true(is_near(stats_tail(6, 6, 1), 1));
-	assert_true(is_near(stats_tail(3, 200, 0.01), 0.32332130546434));
+	assert_true(is_near(proportion_tail(5, 6, 0.1), 5.5e-05));
+	assert_true(is_near(proportion_tail(0, 6, 0.1), 1));
+	assert_true(is_near(proportion_tail(7, 6, 0.1), 0));
+	assert_true(is_near(proportion_tail(6, 6, 1), 1));
+	assert_true(is_near(proportion_tail(3, 200, 0.01), 0.32332130546434));
 }
 
 /* ---- machines ---- */
