@@ -308,7 +308,8 @@ const struct cmd cmd_table[] = {
 	{ "schema", "", 0, 0, OPT_BIT(OF), "print the JSON Schema of the spec, or of printed JSON",
 	  "Draft 2020-12. --of NAME describes a line of JSON by the command that prints it: "
 	  "status\n"
-	  "(also wait), list, plan, validate, init, logs, metrics, stats, export, diff, rm, "
+	  "(also wait), list, plan, validate, init, logs, metrics, compare, stats, export, diff, "
+	  "rm, "
 	  "cache-ls, "
 	  "cache-verify,\n"
 	  "cache-why, cache-gc, version, completion, help; copy for cp, cache pull and cache "
