@@ -31,6 +31,8 @@ int cmd_events(const struct args *args, struct err **err);
 int cmd_logs(const struct args *args, struct err **err);
 int cmd_compare(const struct args *args, struct err **err);
 int cmd_metrics(const struct args *args, struct err **err);
+int cmd_export(const struct args *args, struct err **err);
+int cmd_stats(const struct args *args, struct err **err);
 int cmd_cp(const struct args *args, struct err **err);
 int cmd_exec(const struct args *args, struct err **err);
 int cmd_diff(const struct args *args, struct err **err);

@@ -367,7 +367,7 @@ static int read_options(struct log_view *view, struct err **err)
 int cmd_logs(const struct args *args, struct err **err)
 {
 	AUTO(journal_freep) struct journal *journal = NULL;
-	char run[JOURNAL_RUN_MAX];
+	char run[JOURNAL_RUN_MAX] = "";
 	AUTO(log_view_release)
 	struct log_view view = { .follow = { .run = run, .next = 1, .err = err, .turn = logs_turn },
 				 .args = args };

@@ -5,6 +5,8 @@
 #include "cmd/cmd.h"
 #include "cmd/follow/run_view.h"
 #include "cmd/screen/out.h"
+#include "cmd/view/csv.h"
+#include "cmd/view/reading_line.h"
 #include "jobs/base/text/text.h"
 #include "jobs/run/attempt/run_series.h"
 
@@ -20,44 +22,6 @@ struct metrics_query {
 	struct utc at;
 	char at_text[UTC_TEXT];
 };
-
-static void print_json(const struct metrics_query *query, const struct run_reading *reading)
-{
-	json_auto_t *object = json_object();
-	char at[UTC_TEXT];
-
-	js_put_str(object, "run", query->run);
-	js_put(object, "attempt", json_integer(reading->attempt));
-	js_put(object, "node", json_integer(reading->node));
-	if (reading->step >= 0)
-		js_put(object, "step", json_integer(reading->step));
-	if (reading->at.ms > 0)
-		js_put_str(object, "at", clock_utc_format(reading->at, at));
-	js_put_str(object, "name", reading->name);
-	js_put(object, "value", js_number(reading->value));
-	js_put(object, "counts", json_boolean(reading->counts));
-	if (reading->replayed)
-		js_put(object, "replayed", json_true());
-	if (reading->late)
-		js_put(object, "late", json_true());
-	out_json_exact(object);
-}
-
-/* Appends a name to a line of comma-separated values, as RFC 4180 has it. */
-static void add_csv(struct sb *line, const char *name)
-{
-	bool quoted = strpbrk(name, ",\"") != NULL;
-
-	if (quoted)
-		sb_addc(line, '"');
-	for (; *name; name++) {
-		if (*name == '"')
-			sb_addc(line, '"');
-		sb_addc(line, *name);
-	}
-	if (quoted)
-		sb_addc(line, '"');
-}
 
 /* What is special about a reading, in a word. */
 static const char *mark_of(const struct run_reading *reading)
@@ -81,7 +45,9 @@ static int print_reading(void *arg, const struct run_reading *reading, struct er
 		return 0;
 	query->told++;
 	if (out_is_json()) {
-		print_json(query, reading);
+		json_auto_t *object = reading_line_json(query->run, reading);
+
+		out_json_exact(object);
 		return 0;
 	}
 	if (reading->step >= 0)
@@ -95,9 +61,9 @@ static int print_reading(void *arg, const struct run_reading *reading, struct er
 	if (query->csv) {
 		AUTO(sb_release) struct sb line = SB_INIT_MAX(1000);
 
-		sb_addf(&line, "%lld,%d,%s,%s,", (long long)reading->attempt, reading->node, at,
+		sb_addf(&line, "%lld,%d,%s,%s", (long long)reading->attempt, reading->node, at,
 			step);
-		add_csv(&line, reading->name);
+		csv_add(&line, false, reading->name);
 		out_line("%s,%s,%s", line.text, value, mark);
 	} else
 		out_line("%-24s  %7lld  %4d  %8s  %-16s %s%s%s", *at ? at : "-",

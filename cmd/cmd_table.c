@@ -189,6 +189,43 @@ const struct cmd cmd_table[] = {
 			  "tells which is there first, for a spreadsheet" },
 			{ "stoker compare o1 o2 --break-even",
 			  "shows from which step on the slower compilation pays" } } },
+	{ "export", "RUN [DEST]", 1, 2, OPT_BIT(TO),
+	  "write the metrics of a run for TensorBoard, or as CSV or JSON lines",
+	  "Only values that count are written: of steps that a later attempt made again, the "
+	  "later\n"
+	  "ones. --to tensorboard writes event files into the folder DEST/RUN (DEST is runs if it "
+	  "is\n"
+	  "left out), with the names of the metrics as tags, and further nodes in folders of "
+	  "their\n"
+	  "own. They hold values in single precision. A value before an attempt's first step is "
+	  "at\n"
+	  "the step before it; if the log tells no steps, the values are numbered.\n\n"
+	  "--to csv and --to jsonl write all digits into the file DEST, or on stdout. The same "
+	  "command\n"
+	  "renews what it wrote before.",
+	  cmd_export, .exits = { EXIT_REFUSED, EXIT_NOT_FOUND, EXIT_UNREACHABLE },
+	  .examples = { { "stoker export @last --to tensorboard",
+			  "writes the newest run's curves: 'tensorboard --logdir runs' shows "
+			  "them" },
+			{ "stoker export gpu-7 gpu-7.csv --to csv",
+			  "writes a file for a spreadsheet" } } },
+	{ "stats", "", 0, 0, OPT_BIT(SINCE) | OPT_BIT(BY) | OPT_BIT(CSV),
+	  "success rate, goodput, failures and costs over all runs",
+	  "Each figure is printed with its definition. Times and costs come from the ledger, by "
+	  "its\n"
+	  "bins; those of nodes count each node. --since is about the time at which a run was "
+	  "created.\n\n"
+	  "A node fails more than its share if at least 2 runs failed on it by what a machine can\n"
+	  "cause, and the chance is at most 1 in 100 that any of the nodes has so many by its "
+	  "share "
+	  "of\n"
+	  "the hours or of the runs. However often a run fails on a node, it counts there once.\n"
+	  "Machines that a service names anew for each job cannot be compared.",
+	  cmd_stats, .exits = { EXIT_REFUSED },
+	  .examples = { { "stoker stats --since 30d", "shows the last 30 days" },
+			{ "stoker stats --by instance", "compares types of machines" },
+			{ "stoker stats --by node --csv > nodes.csv",
+			  "writes each machine's runs and failures for a spreadsheet" } } },
 	{ "cp", "RUN:WHAT DEST", 2, 2, OPT_BIT(PHASE) | OPT_BIT(ATTEMPT),
 	  "copy the newest checkpoint, the outputs or the logs of a run into a directory",
 	  "RUN:checkpoint copies the newest complete checkpoint, under its own name; RUN:outputs\n"
@@ -275,7 +312,10 @@ const struct cmd cmd_table[] = {
 	{ "schema", "", 0, 0, OPT_BIT(OF), "print the JSON Schema of the spec, or of printed JSON",
 	  "Draft 2020-12. --of NAME describes a line of JSON by the command that prints it: "
 	  "status\n"
-	  "(also wait), list, plan, validate, init, logs, diff, rm, cache-ls, cache-verify,\n"
+	  "(also wait), list, plan, validate, init, logs, metrics, compare, stats, export, diff, "
+	  "rm, "
+	  "cache-ls, "
+	  "cache-verify,\n"
 	  "cache-why, cache-gc, version, completion, help; copy for cp, cache pull and cache "
 	  "push;\n"
 	  "events for run, attach, resume, stop and events; error for the line that ends a "

@@ -30,6 +30,7 @@ void status_freep(struct status **status)
 	free((*status)->tries);
 	json_decref((*status)->jit);
 	halt_release(&(*status)->halt);
+	run_tally_release(&(*status)->tally);
 	free(*status);
 	*status = NULL;
 }
@@ -551,4 +552,5 @@ void status_add(struct status *status, const struct event *ev)
 	if (changes[ev->kind])
 		changes[ev->kind](status, ev);
 	halt_add(&status->halt, ev);
+	run_tally_add(&status->tally, ev);
 }

@@ -26,6 +26,7 @@ LEFT = 999
 LOG_LINES = 400_000
 READINGS = 1_000_000
 MANY_RUNS, LONG_EVENTS = 10_000, 1_000_000
+STATS_RUNS = 5000
 SCHEDULES = 300
 
 # ---- starting processes ----
@@ -323,6 +324,31 @@ def check_list_read(bench, case):
     expect(brief.text, whole.text, "the list from all events")
 
 
+def some(bench: Bench) -> SimpleNamespace:
+    """5,000 runs that have ended, with their summaries."""
+    state = bench.new("some")
+    many_runs.make(bench.stoker, state, STATS_RUNS)
+    return SimpleNamespace(state=state)
+
+
+def count_runs(bench, case):
+    return bench.json(bench.stoker, "--state", case.state, "--json", "stats", "--since", "3650d")
+
+
+def check_stats(bench, case, own, peer):
+    expect((own["runs"], own["succeeded"], own["success"]["of"]), (STATS_RUNS,) * 3, "the runs that succeeded")
+    expect(len(peer), STATS_RUNS, "rows of sqlite3")
+
+
+def check_stats_read(bench, case):
+    """What the summaries say is what the events say."""
+    _, brief = bench.json(bench.stoker, "--state", case.state, "--json", "stats")
+    with sqlite3.connect(case.state / "journal.db") as db:
+        db.execute("DELETE FROM summary")
+    _, whole = bench.json(bench.stoker, "--state", case.state, "--json", "stats")
+    expect(brief, whole, "the statistics from all events")
+
+
 def million(bench: Bench) -> SimpleNamespace:
     """A run that ended after 1,000,000 events, with its summary."""
     state = bench.new("million")
@@ -549,6 +575,8 @@ RUN_ROWS = [
         lambda bench: bench.once(many), list_runs,
         read_rows("SELECT body FROM event WHERE (run, seq) IN (SELECT run, max(seq) FROM event GROUP BY run)"), None,
         check_list, last=check_list_read),
+    Row("stats", "statistics of 5,000 runs", "sqlite3, their summaries", "", Goal(1.0, of_ratio=False), "s", some,
+        count_runs, read_rows("SELECT head FROM summary"), None, check_stats, last=check_stats_read),
     Row("status", "status of a run of 1,000,000 events", "sqlite3, the same rows", "", Goal(4.0), "s", million,
         show_status, read_rows("SELECT body FROM event WHERE run='long' ORDER BY seq"), None, check_status, pairs=5),
     Row("log", "follow a log, 8 patterns (lines)", "Python's re", "wc -l", Goal(5.0, at_least=True), "/s", prepare_log,

@@ -165,7 +165,7 @@ def test_a_job_gets_what_the_table_says_and_nothing_else(project):
     project.extra("import json, os\nprint('GOT ' + json.dumps(dict(os.environ)))\n")
     script = project.source / "train.py"
     script.write_text("import extra\n" + script.read_text().split('"""', 2)[2])
-    project.write(env={"FROM_THE_SPEC": "1"})
+    project.write(env={"FROM_THE_SPEC": "1"}, loggers=["wandb", "mlflow"])
     set_already = {"PATH", "HOME", "USER", "LANG", "TMPDIR"}
     project.run(env={"SECRET_OF_THE_CALLER": "x", "XLA_FLAGS": "y", "TMPDIR": "/tmp",
                      **{row["variable"]: "/of/the/caller" for row in VARIABLES

@@ -170,13 +170,17 @@ static void tell(struct run_series_log *log, const struct series_point *point, b
 		.late = late,
 		.counts = true,
 	};
-
 	/* A start that is newer than the measurement has none after it. */
-	if (series->measured && point->step >= 0 && log->start < log->attempt->count) {
+	if (series->measured && log->start < log->attempt->count) {
 		const struct run_series_start *start = &log->attempt->starts[log->start];
+		/* What comes before the first step goes with that step; if there is none, it counts
+		 * while no later start makes any. */
+		int64_t place = point->step >= 0         ? point->step
+				: start->first_step >= 0 ? start->first_step
+							 : INT64_MAX - 1;
 
-		reading.replayed = point->step <= start->made;
-		reading.counts = point->step < start->again;
+		reading.replayed = point->step >= 0 && point->step <= start->made;
+		reading.counts = place < start->again;
 	}
 	reading.start = log->start;
 	if (log->answer == 0)
