@@ -242,14 +242,22 @@ static struct measured_run unmeasured(const char *run)
 				      .reached = NAN };
 }
 
-/* Returns why a run of a sweep does not count; NULL: it does. The caller frees it. */
+/* Returns why a run of a sweep does not count, in the words of what refused it if there are any;
+ * NULL: it does. The caller frees it. */
 static char *why_not(const json_t *status)
 {
-	const char *reason = js_str(status, "reason"), *state = js_str(status, "state");
+	const json_t *attempts = json_object_get(status, "attempts");
+	const json_t *last = json_array_get(attempts, json_array_size(attempts) - 1);
+	const char *words[] = { js_str(last, "evidence"), js_str(status, "evidence"),
+				js_str(status, "reason"), js_str(status, "state") };
 
 	if (!json_object_get(status, "exit_code") || js_is(status, "state", "succeeded"))
 		return NULL;
-	return mem_copy(reason ? reason : state);
+	/* What was stopped on request refused nothing. */
+	for (size_t i = js_is(status, "state", "stopped") ? 2 : 0; i < STK_LENGTH(words); i++)
+		if (words[i])
+			return mem_copy(words[i]);
+	return mem_copy("it failed");
 }
 
 int measure_take(struct journal *journal, const struct measure_question *question,
