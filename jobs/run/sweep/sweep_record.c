@@ -125,7 +125,8 @@ int sweep_record_go_on(json_t *record, const json_t *sweep, const char *digest, 
 	if (!base || strcmp(base, digest) != 0) {
 		err_set(err, EXIT_SPEC, "sweep %s belongs to another plan", id);
 		return err_hint(err, "choose another --id, or undo the change of spec or source; "
-				     "'stoker diff RUN SPEC' shows it");
+				     "--set changes sweep.repeat, sweep.parallel and "
+				     "sweep.stop_when of a sweep that goes on");
 	}
 	if (js_int(sweep, "repeat", 1) < before) {
 		err_set(err, EXIT_SPEC, "sweep %s has %lld runs of each cell already", id,
