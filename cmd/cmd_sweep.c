@@ -106,9 +106,10 @@ int cmd_sweep(const struct args *args, struct err **err)
 	if (!sweep) {
 		err_set(err, EXIT_SPEC, "the spec has no section 'sweep'");
 		err_at(err, args->operands[0], 0, 0);
-		return err_hint(err, "write the cells, for example sweep: {grid: "
-				     "{hyperparameters.batch_size: [16, 32]}}; 'stoker help sweep' "
-				     "tells more");
+		return err_hint(err,
+				"write the cells, for example sweep: {grid: "
+				"{hyperparameters.batch_size: [16, 32]}}; 'stoker help spec.sweep' "
+				"tells more");
 	}
 	if (sweep_cell_check(spec, sweep, err) < 0 ||
 	    take_record(journal, id, sweep, base, &record, err) < 0)

@@ -294,9 +294,10 @@ const struct cmd cmd_table[] = {
 	{ "schema", "", 0, 0, OPT_BIT(OF), "print the JSON Schema of the spec, or of printed JSON",
 	  "Draft 2020-12. --of NAME describes a line of JSON by the command that prints it: "
 	  "status\n"
-	  "(also wait), list, plan, validate, init, logs, diff, rm, cache-ls, cache-verify,\n"
-	  "cache-why, cache-gc, version, completion, help; copy for cp, cache pull and cache "
-	  "push;\n"
+	  "(also wait), list, plan, validate, init, logs, metrics, compare (also sweep), diff, "
+	  "rm,\n"
+	  "cache-ls, cache-verify, cache-why, cache-gc, version, completion, help; copy for cp,\n"
+	  "cache pull and cache push;\n"
 	  "events for run, attach, resume, stop and events; error for the line that ends a "
 	  "command\n"
 	  "with an error. 'stoker help json' explains the keys.",

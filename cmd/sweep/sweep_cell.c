@@ -18,8 +18,8 @@ static int set_problem(const struct problems *problems, enum exit_code code, str
 	return err_set(err, code, "the spec is invalid");
 }
 
-int sweep_cell_load(const struct spec *spec, const json_t *sets, struct spec **ret,
-		    struct err **err)
+static int load_cell(const struct spec *spec, const json_t *sets, struct spec **ret,
+		     struct err **err)
 {
 	AUTO(problems_release) struct problems problems = { 0 };
 	AUTO(auto_strv) char **all = mem_zero(1, sizeof *all);
@@ -39,7 +39,7 @@ int sweep_cell_plan(const struct spec *spec, const json_t *sets, const struct jo
 	AUTO(problems_release) struct problems not_yet = { 0 };
 	AUTO(spec_freep) struct spec *cell = NULL;
 
-	if (sweep_cell_load(spec, sets, &cell, err) < 0)
+	if (load_cell(spec, sets, &cell, err) < 0)
 		return -1;
 	if (spec_not_yet(cell, &not_yet) > 0)
 		return set_problem(&not_yet, EXIT_REFUSED, err);
@@ -54,7 +54,7 @@ int sweep_cell_check(const struct spec *spec, const json_t *sweep, struct err **
 	json_array_foreach (json_object_get(sweep, "cells"), i, cell) {
 		AUTO(spec_freep) struct spec *loaded = NULL;
 
-		if (sweep_cell_load(spec, json_object_get(cell, "sets"), &loaded, err) < 0)
+		if (load_cell(spec, json_object_get(cell, "sets"), &loaded, err) < 0)
 			return err_wrap(err, "cell %zu (%s)", i + 1, js_str(cell, "name"));
 	}
 	return 0;

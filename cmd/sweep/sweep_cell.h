@@ -10,12 +10,8 @@
 #include "jobs/run/plan/plan.h"
 #include "jobs/spec/spec.h"
 
-/* Loads the spec with the overrides of a cell. EXIT_SPEC with the first problem. */
-int sweep_cell_load(const struct spec *spec, const json_t *sets, struct spec **ret,
-		    struct err **err);
-
-/* Loads a cell and makes its plan. EXIT_REFUSED if this version lacks what it needs; the errors of
- * plan_make(). */
+/* Loads the spec with the overrides of a cell, and makes its plan. EXIT_SPEC with the first
+ * problem; EXIT_REFUSED if this version lacks what it needs; the errors of plan_make(). */
 int sweep_cell_plan(const struct spec *spec, const json_t *sets, const struct journal *journal,
 		    struct plan **ret, struct err **err);
 
