@@ -200,7 +200,10 @@ const struct cmd cmd_table[] = {
 	  "SIGTERM and Ctrl-C leave the runs that are under way and exit with 8; with\n"
 	  "--on-interrupt stop they are stopped first, and the exit code is 6. Exit code 1: no "
 	  "run\n"
-	  "succeeded; 5: a limit of sweep.stop_when was reached.",
+	  "succeeded; 4: something outside of the spec (credentials, an image, a tool) refused a "
+	  "cell,\n"
+	  "which is tried again when the command is repeated; 5: a limit of sweep.stop_when was\n"
+	  "reached.",
 	  cmd_sweep, .fallback = "stoker.yaml",
 	  .exits = { EXIT_RUN_FAILED, EXIT_SPEC, EXIT_REFUSED, EXIT_GATE, EXIT_STOPPED,
 		     EXIT_DETACHED, EXIT_UNREACHABLE },

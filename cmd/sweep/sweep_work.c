@@ -33,9 +33,9 @@ struct sweep_run {
 	size_t cell;
 	const char *id; /* of the record */
 	enum sweep_state state;
-	bool succeeded;
-	double cost; /* USD so far */
-	int tries;   /* to start a driver, in vain */
+	bool succeeded, failed; /* neither: it goes on, or was stopped */
+	double cost;            /* USD so far */
+	int tries;              /* to start a driver, in vain */
 	struct mono try_at;
 };
 
@@ -48,6 +48,7 @@ struct sweep_work {
 	bool leaving;         /* a signal: no run is started any more */
 	bool stopping, gated; /* runs are stopped, because of a signal or a limit */
 	bool detached;        /* this process ends before its runs */
+	bool refused;         /* a run that could be planned could not begin */
 	struct err *trouble;  /* of a run that cannot go on */
 	int result;
 	struct err **err;
@@ -124,6 +125,8 @@ static int look(struct sweep_work *work, struct sweep_run *run, bool *ret_undriv
 	run->cost = js_real(json_object_get(status, "cost"), "accrued", 0);
 	run->state = json_object_get(status, "exit_code") ? SWEEP_ENDED : SWEEP_GOES;
 	run->succeeded = js_is(status, "state", "succeeded");
+	run->failed =
+		run->state == SWEEP_ENDED && !run->succeeded && !js_is(status, "state", "stopped");
 	*ret_undriven = run->state == SWEEP_GOES && json_is_null(json_object_get(status, "driver"));
 	if (run->state == SWEEP_ENDED && went)
 		tell_end(work, run, status);
@@ -205,13 +208,11 @@ static bool has_failed(const struct sweep_work *work, size_t cell)
 	bool failed = false;
 
 	for (size_t i = 0; i < work->count; i++) {
-		const struct sweep_run *run = &work->runs[i];
-
-		if (run->cell != cell || run->state != SWEEP_ENDED)
+		if (work->runs[i].cell != cell)
 			continue;
-		if (run->succeeded)
+		if (work->runs[i].succeeded)
 			return false;
-		failed = true;
+		failed |= work->runs[i].failed;
 	}
 	return failed;
 }
@@ -241,12 +242,14 @@ static bool is_ours(const struct err *why)
 	return why->code == EXIT_UNREACHABLE || why->code == EXIT_DEFECT || err_passes(why);
 }
 
-/* Notes in the record that the cell is not supported. */
-static int refuse(struct sweep_work *work, const struct sweep_run *run, const struct err *why,
-		  struct err **err)
+/* Notes in the record that the cell is not supported. What refused a plan that is good lies
+ * outside, and may be mended: the exit code tells that. */
+static int refuse(struct sweep_work *work, const struct sweep_run *run, bool has_plan,
+		  const struct err *why, struct err **err)
 {
 	json_t *cell = cell_of(work, run->cell);
 
+	work->refused |= has_plan;
 	js_put_str(cell, "why", why->message);
 	out_note("cell %zu (%s) is not supported: %s", run->cell + 1, js_str(cell, "name"),
 		 why->message);
@@ -280,7 +283,7 @@ static int begin(struct sweep_work *work, struct sweep_run *run, struct err **er
 		return 0;
 	}
 	if (!is_ours(why))
-		return refuse(work, run, why, err);
+		return refuse(work, run, plan != NULL, why, err);
 	*err = TAKE(why);
 	return -1;
 }
@@ -462,6 +465,8 @@ static int outcome(struct sweep_work *work, struct err **err)
 		any |= work->runs[i].succeeded;
 	if (work->gated)
 		return EXIT_GATE;
+	if (work->refused)
+		return EXIT_REFUSED;
 	return any ? EXIT_DONE : EXIT_RUN_FAILED;
 }
 

@@ -17,7 +17,8 @@ struct sweep_options {
  * its own, which outlives this process, so that it may end at any instruction and be repeated.
  *
  * Returns EXIT_DONE; EXIT_RUN_FAILED if no run succeeded; EXIT_GATE if a limit of the sweep was
- * reached and its runs were stopped; EXIT_STOPPED or EXIT_DETACHED after a signal; or -1. */
+ * reached and its runs were stopped; EXIT_REFUSED if what lies outside of the spec refused a cell;
+ * EXIT_STOPPED or EXIT_DETACHED after a signal; or -1. */
 int sweep_work_run(const struct sweep_options *options, struct err **err);
 
 #endif

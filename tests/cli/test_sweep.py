@@ -10,6 +10,7 @@ import pytest
 import stoker as cli
 
 SEED = int(os.environ.get("STOKER_TEST_SEED", "1"))
+KILLS = int(os.environ.get("STOKER_TEST_SWEEP_KILLS", "10"))
 
 # Steps at a pace that the hyperparameter sets; HOLD: it waits for that file first; BAD: it fails at once.
 JOB = """
@@ -131,8 +132,9 @@ def test_killed_at_drawn_moments(job):
     """The sweep is killed, and at times the driver of a run with it."""
     draw = random.Random(SEED)
     cells = [{}, {"hyperparameters.pace": 0.02}, {"env.BAD": "x"}, {"hyperparameters.steps": 20}, {"engine": "slurm"}]
-    job.write(sweep={"list": cells, "repeat": 2, "parallel": 2})
-    for turn in range(6):
+    repeat = max(2, KILLS // 4)
+    job.write(sweep={"list": cells, "repeat": repeat, "parallel": 2})
+    for turn in range(KILLS):
         process = job.start("sweep", job.spec_path, "--id", "k")
         time.sleep(draw.uniform(0, 0.8))
         process.kill()
@@ -148,7 +150,7 @@ def test_killed_at_drawn_moments(job):
     runs = runs_of(job)
     nothing_twice(job, runs)
     assert [(row["verdict"], len(row["runs"])) for at, row in enumerate(rows) if at != 2] == [
-        ("baseline", 2), (rows[1]["verdict"], 2), (rows[3]["verdict"], 2), ("not supported", 0)]
+        ("baseline", repeat), (rows[1]["verdict"], repeat), (rows[3]["verdict"], repeat), ("not supported", 0)]
     assert rows[2]["verdict"] == "not supported" and 1 <= len(rows[2]["runs"]) <= 2
     assert job.ok("compare", "k", "--json").lines == rows
     assert job.sweep("--id", "k", "--json").lines == rows and runs_of(job).keys() == runs.keys()
@@ -326,3 +328,23 @@ def test_removed_runs(job):
     assert [row["run"] for row in job.ok("compare", "s", "--json").lines] == ["s-1-1"]
     job.ok("rm", "s-1-1")
     refused(job.stoker("compare", "s"), 4, "no run of sweep s")
+
+
+def test_what_lies_outside_is_tried_again(job):
+    """A secret that is not there refuses a cell, but may come."""
+    job.write(sweep={"list": [{}, {"secrets.TOKEN": "env:SWEEP_TOKEN"}]})
+    rows = job.sweep("--id", "out", "--json", code=4).lines
+    assert [row["verdict"] for row in rows] == ["baseline", "not supported"] and "SWEEP_TOKEN" in rows[1]["why"]
+    assert list(runs_of(job)) == ["out-1-1"]
+    rows = job.sweep("--id", "out", "--json", env={"SWEEP_TOKEN": "geheim"}).lines
+    assert rows[1]["verdict"] == "one run: no interval" and rows[1]["runs"] == ["out-2-1"]
+    assert "geheim" not in (job.state / "stoker" / "sweeps" / "out.json").read_text()
+
+
+def test_a_shared_state(job):
+    job.write(sweep={"list": [{}, {"env.X": "1"}]})
+    state = ("--state", f"dir:{job.root}/shared")
+    rows = job.sweep("--id", "s", "--json", *state).lines
+    assert len(rows) == 2 and (job.root / "shared" / "sweeps" / "s.json").stat().st_mode & 0o77 == 0
+    assert job.ok("compare", "s", "--json", *state).lines == rows
+    assert job.sweep("--id", "s", "--json", *state).lines == rows

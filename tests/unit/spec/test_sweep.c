@@ -196,6 +196,7 @@ static void test_too_many(void **state)
 	AUTO(auto_free) char *said = bad_spec(more, NULL);
 
 	(void)state;
+	assert_non_null(spec);
 	assert_string_equal(said, "spec.yaml:5:3: 'sweep.one_at_a_time' has more than 1000 cells");
 	is_wrong("sweep:\n  grid: {hyperparameters.a: [1,2,3,4,5,6,7,8,9,10], "
 		 "hyperparameters.b: [1,2,3,4,5,6,7,8,9,10]}\n  repeat: 21\n",
