@@ -12,7 +12,8 @@ static int set_problem(const struct problems *problems, enum exit_code code, str
 		if (problem->lint && code == EXIT_SPEC)
 			continue;
 		err_set(err, code, "%s", problem->message);
-		err_at(err, problem->file, problem->line, problem->column);
+		if (problem->line > 0) /* not by an override: the cell is named already */
+			err_at(err, problem->file, problem->line, problem->column);
 		return problem->hint ? err_hint(err, "%s", problem->hint) : -1;
 	}
 	return err_set(err, code, "the spec is invalid");
