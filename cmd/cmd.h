@@ -30,6 +30,7 @@ int cmd_list(const struct args *args, struct err **err);
 int cmd_events(const struct args *args, struct err **err);
 int cmd_logs(const struct args *args, struct err **err);
 int cmd_compare(const struct args *args, struct err **err);
+int cmd_sweep(const struct args *args, struct err **err);
 int cmd_metrics(const struct args *args, struct err **err);
 int cmd_export(const struct args *args, struct err **err);
 int cmd_stats(const struct args *args, struct err **err);

@@ -175,13 +175,13 @@ const struct cmd cmd_table[] = {
 	  .examples = { { "stoker metrics", "prints all values of the newest run" },
 			{ "stoker metrics gpu-7 loss --csv > loss.csv",
 			  "writes one metric for a spreadsheet" } } },
-	{ "compare", "RUN…", 1, -1,
+	{ "compare", "RUN|SWEEP…", 1, -1,
 	  OPT_BIT(METRIC) | OPT_BIT(TO) | OPT_BIT(BREAK_EVEN) | OPT_BIT(CSV) | OPT_BIT(MARKDOWN),
 	  "compare runs by speed, result, time and cost",
 	  "The first run is the baseline; runs with the same settings are repeats, and one row. A\n"
 	  "row is faster or slower only if repeats show it; the steps of one run are no repeats.\n"
 	  "Runs on other data, another set for evaluation or in another precision are marked, and\n"
-	  "never the best.",
+	  "never the best. Of a sweep, named by its id, each cell is a row.",
 	  cmd_compare, .exits = { EXIT_REFUSED, EXIT_NOT_FOUND },
 	  .examples = { { "stoker compare base-1 base-2 big-1 big-2",
 			  "compares two settings, each run twice" },
@@ -226,6 +226,32 @@ const struct cmd cmd_table[] = {
 			{ "stoker stats --by instance", "compares types of machines" },
 			{ "stoker stats --by node --csv > nodes.csv",
 			  "writes each machine's runs and failures for a spreadsheet" } } },
+	{ "sweep", "[SPEC]", 0, 1,
+	  SPEC_OPTS | OPT_BIT(ID) | OPT_BIT(ON_INTERRUPT) | OPT_BIT(METRIC) | OPT_BIT(TO) |
+		  OPT_BIT(CSV) | OPT_BIT(MARKDOWN),
+	  "run the cells of a spec's section 'sweep', and compare them",
+	  "Each cell is an ordinary run, ID-CELL-REPEAT, with a driver of its own in the "
+	  "background:\n"
+	  "the commands for runs work on it. 'stoker plan' shows the cells before. The order is\n"
+	  "shuffled, by the id. A cell that is refused, or that fails, is a row 'not supported', "
+	  "and\n"
+	  "the others go on. At the end the cells are compared, as 'stoker compare ID' does "
+	  "later.\n\n"
+	  "Repeated with the same --id the command goes on, and repeats no run that has ended.\n"
+	  "SIGTERM and Ctrl-C leave the runs that are under way and exit with 8; with\n"
+	  "--on-interrupt stop they are stopped first, and the exit code is 6.\n\n"
+	  "Exit code 1: no run\n"
+	  "succeeded; 4: something outside of the spec (credentials, an image, a tool) refused a "
+	  "cell,\n"
+	  "which is tried again when the command is repeated; 5: a limit of sweep.stop_when was\n"
+	  "reached.",
+	  cmd_sweep, .fallback = "stoker.yaml",
+	  .exits = { EXIT_RUN_FAILED, EXIT_SPEC, EXIT_REFUSED, EXIT_GATE, EXIT_STOPPED,
+		     EXIT_DETACHED, EXIT_UNREACHABLE },
+	  .examples = { { "stoker sweep ladder.yaml --id ladder-1",
+			  "runs all cells; repeated, it goes on" },
+			{ "stoker sweep ladder.yaml --set sweep.repeat=3 --csv > ladder.csv",
+			  "runs each cell three times, for a spreadsheet" } } },
 	{ "cp", "RUN:WHAT DEST", 2, 2, OPT_BIT(PHASE) | OPT_BIT(ATTEMPT),
 	  "copy the newest checkpoint, the outputs or the logs of a run into a directory",
 	  "RUN:checkpoint copies the newest complete checkpoint, under its own name; RUN:outputs\n"
@@ -312,12 +338,9 @@ const struct cmd cmd_table[] = {
 	{ "schema", "", 0, 0, OPT_BIT(OF), "print the JSON Schema of the spec, or of printed JSON",
 	  "Draft 2020-12. --of NAME describes a line of JSON by the command that prints it: "
 	  "status\n"
-	  "(also wait), list, plan, validate, init, logs, metrics, compare, stats, export, diff, "
-	  "rm, "
-	  "cache-ls, "
-	  "cache-verify,\n"
-	  "cache-why, cache-gc, version, completion, help; copy for cp, cache pull and cache "
-	  "push;\n"
+	  "(also wait), list, plan, validate, init, logs, metrics, compare (also sweep), sweep,\n"
+	  "stats, export, diff, rm, cache-ls, cache-verify, cache-why, cache-gc, version,\n"
+	  "completion, help; copy for cp, cache pull and cache push;\n"
 	  "events for run, attach, resume, stop and events; error for the line that ends a "
 	  "command\n"
 	  "with an error. 'stoker help json' explains the keys.",

@@ -66,9 +66,22 @@ static double figure_of(const struct comparison_row *row, const struct compare_f
 	return value;
 }
 
-static const char *verdict_of(const struct comparison_row *row)
+/* Returns the run that calls the row if none of its runs counts, with the reason; NULL if some do.
+ */
+static const struct measure *uncounted(const struct compare_sheet *sheet, size_t at)
 {
-	return comparison_words[row->verdict];
+	const struct measure *first = &sheet->runs[sheet->rows[at].first];
+
+	return first->why ? first : NULL;
+}
+
+static const char *verdict_of(const struct compare_sheet *sheet, size_t at)
+{
+	const struct measure *none = uncounted(sheet, at);
+
+	if (none)
+		return js_is(none->status, "state", "stopped") ? "stopped" : "not supported";
+	return comparison_words[sheet->rows[at].verdict];
 }
 
 /* ---- for people ---- */
@@ -122,10 +135,15 @@ static bool is_empty(const struct compare_sheet *sheet, const struct compare_fig
 	return true;
 }
 
-static char *verdict_text(const struct comparison_row *row)
+static char *verdict_text(const struct compare_sheet *sheet, size_t at)
 {
-	return mem_format("%s%s", verdict_of(row),
-			  row->same_quality ? "" : ", quality: not assessed");
+	const struct measure *none = uncounted(sheet, at);
+	const char *verdict = verdict_of(sheet, at);
+
+	if (none)
+		return mem_format("%s: %s", verdict, none->why);
+	return mem_format("%s%s", verdict,
+			  sheet->rows[at].same_quality ? "" : ", quality: not assessed");
 }
 
 void compare_text_table(const struct compare_sheet *sheet, size_t width,
@@ -149,7 +167,7 @@ void compare_text_table(const struct compare_sheet *sheet, size_t width,
 		for (size_t k = 0; k < STK_LENGTH(figures); k++)
 			if (!is_empty(sheet, &figures[k]))
 				table_set(&table, column++, show(row, &figures[k]));
-		table_set(&table, column, verdict_text(row));
+		table_set(&table, column, verdict_text(sheet, i));
 	}
 	table_print(&table, width, sheet->row_count, style, ret);
 }
@@ -200,7 +218,7 @@ void compare_text_markdown(const struct compare_sheet *sheet, struct sb *ret)
 	sb_addc(ret, '\n');
 	for (size_t i = 0; i < sheet->row_count; i++) {
 		AUTO(auto_free) char *run = run_text(sheet, i);
-		AUTO(auto_free) char *verdict = verdict_text(&sheet->rows[i]);
+		AUTO(auto_free) char *verdict = verdict_text(sheet, i);
 
 		sb_addc(ret, '|');
 		add_markdown(ret, run);
@@ -238,7 +256,7 @@ void compare_text_csv(const struct compare_sheet *sheet, struct sb *ret)
 					!isfinite(value) ? "" : text_number(value, text));
 		}
 		sb_addf(ret, ",%lld,%lld,%s,%s\n", (long long)row->last_step,
-			(long long)row->gap_step, verdict_of(row),
+			(long long)row->gap_step, verdict_of(sheet, i),
 			row->same_quality ? "true" : "false");
 	}
 }
@@ -250,7 +268,7 @@ json_t *compare_text_json(const struct compare_sheet *sheet, size_t at)
 
 	js_put_str(object, "run", sheet->runs[row->first].run);
 	for (size_t i = 0; i < sheet->run_count; i++)
-		if (sheet->runs[i].measured.row == at)
+		if (sheet->runs[i].row == at && sheet->runs[i].plan)
 			json_array_append_new(runs, json_string(sheet->runs[i].run));
 	js_put(object, "runs", runs);
 	for (size_t k = 0; k < STK_LENGTH(figures); k++) {
@@ -265,7 +283,9 @@ json_t *compare_text_json(const struct compare_sheet *sheet, size_t at)
 		js_put(object, "gap_step", json_integer(row->gap_step));
 	if (sheet->target)
 		js_put(object, "reached_runs", json_integer((json_int_t)row->reached_runs));
-	js_put_str(object, "verdict", verdict_of(row));
+	js_put_str(object, "verdict", verdict_of(sheet, at));
+	if (uncounted(sheet, at))
+		js_put_str(object, "why", uncounted(sheet, at)->why);
 	js_put(object, "same_quality", json_boolean(row->same_quality));
 	js_put(object, "best", json_boolean(row->is_best));
 	js_put(object, "differences", json_incref(sheet->differences[at]));

@@ -15,6 +15,9 @@ void measure_release(struct measure *measure)
 {
 	json_decref(measure->plan);
 	json_decref(measure->status);
+	json_decref(measure->sets);
+	free(measure->cell);
+	free(measure->why);
 	curve_release(&measure->measured.curve);
 }
 
@@ -222,6 +225,41 @@ static int read_series(struct journal *journal, const struct measure_question *q
 
 /* ---- both ---- */
 
+/* A run without figures. */
+static struct measured_run unmeasured(const char *run)
+{
+	return (struct measured_run){ .run = run,
+				      .mean = NAN,
+				      .p50 = NAN,
+				      .p95 = NAN,
+				      .samples = NAN,
+				      .workers = NAN,
+				      .wall = NAN,
+				      .billable = NAN,
+				      .compile = NAN,
+				      .cost = NAN,
+				      .price = NAN,
+				      .reached = NAN };
+}
+
+/* Returns why a run of a sweep does not count, in the words of what refused it if there are any;
+ * NULL: it does. The caller frees it. */
+static char *why_not(const json_t *status)
+{
+	const json_t *attempts = json_object_get(status, "attempts");
+	const json_t *last = json_array_get(attempts, json_array_size(attempts) - 1);
+	const char *words[] = { js_str(last, "evidence"), js_str(status, "evidence"),
+				js_str(status, "reason"), js_str(status, "state") };
+
+	if (!json_object_get(status, "exit_code") || js_is(status, "state", "succeeded"))
+		return NULL;
+	/* What was stopped on request refused nothing. */
+	for (size_t i = js_is(status, "state", "stopped") ? 2 : 0; i < STK_LENGTH(words); i++)
+		if (words[i])
+			return mem_copy(words[i]);
+	return mem_copy("it failed");
+}
+
 int measure_take(struct journal *journal, const struct measure_question *question,
 		 struct measure *ret, struct err **err)
 {
@@ -230,12 +268,19 @@ int measure_take(struct journal *journal, const struct measure_question *questio
 	struct measured_run *measured = &ret->measured;
 	const json_t *cost;
 
+	*measured = unmeasured(ret->run);
+	if (ret->why)
+		return 0;
 	if (cmd_run_view(journal, ret->run, true, &ret->status, err) < 0 ||
 	    cmd_run_check_begun(journal, ret->run, ret->status, err) < 0 ||
 	    journal_read(journal, ret->run, 1, on_event, &events, err) < 0)
 		return -1;
-	*measured = (struct measured_run){ .run = ret->run, .reached = NAN };
-	if (read_series(journal, question, &events, ret, err) < 0)
+	ret->why = ret->cell ? why_not(ret->status) : NULL;
+	if (ret->why)
+		return 0;
+	/* A cell may be compared by its time and cost alone. */
+	if ((!ret->cell || json_array_size(json_object_get(ret->plan, "metrics")) > 0) &&
+	    read_series(journal, question, &events, ret, err) < 0)
 		return -1;
 	cost = json_object_get(ret->status, "cost");
 	measured->steps = times.steps;

@@ -21,7 +21,12 @@ struct measure_question {
 
 struct measure {
 	char run[JOURNAL_RUN_MAX];
-	json_t *plan, *status; /* owned */
+	json_t *plan, *status; /* owned; NULL: the run never began */
+	size_t row;            /* of the sheet */
+	/* of a run of a sweep, owned; NULL: of none */
+	char *cell;   /* by which its repeats are known */
+	json_t *sets; /* the overrides of the cell */
+	char *why;    /* why it does not count: it failed, or never began; NULL: it does */
 	struct measured_run measured;
 	bool has_metric; /* the one whose curves are compared */
 };
@@ -31,7 +36,7 @@ void measure_release(struct measure *measure);
 int measure_target_parse(const char *text, struct measure_target *ret, struct err **err);
 
 /* Measures the run named in `ret->run`. EXIT_REFUSED if its spec has no metrics, or not the one
- * that is asked for. */
+ * that is asked for. Of a sweep a run that failed, or never began, has no figures but a reason. */
 int measure_take(struct journal *journal, const struct measure_question *question,
 		 struct measure *ret, struct err **err);
 

@@ -136,7 +136,7 @@ def test_every_field_has_help_of_its_own():
 def test_a_field_that_is_called_like_a_command_is_pointed_to():
     commands = {row["command"] for row in COMMANDS}
     both = [row["field"] for row in FIELDS if row["field"] in commands]
-    assert both == ["version", "metrics"]
+    assert both == ["version", "metrics", "sweep"]
     for name in both:
         assert f"stoker help spec.{name}" in " ".join(cli.stoker("help", name).out.split())
     assert cli.stoker("help", "spec.name").out == cli.stoker("help", "name").out

@@ -198,4 +198,5 @@ void rules_check(struct binder *binder)
 	check_metrics(binder);
 	check_notify(binder);
 	rules_environment(binder);
+	sweep_check(binder);
 }
