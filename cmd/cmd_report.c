@@ -132,7 +132,9 @@ static int write_page(struct report *report, struct err **err)
 	}
 	mask = umask(077);
 	umask(mask);
-	return fs_write_atomic(report->path, page.text, page.len, 0666 & ~mask, err);
+	if (fs_write_atomic(report->path, page.text, page.len, 0666 & ~mask, err) < 0)
+		return (*err)->hint ? -1 : err_hint(err, "name a file in an existing folder");
+	return 0;
 }
 
 static void tell(const struct report *report)

@@ -108,6 +108,7 @@ void curves_span(struct curves *curves, const struct step_span *span,
 	size_t at = bin > 0 ? (size_t)fmin(bin, CURVES_BINS - 1) : 0;
 
 	curves->bins[at] += span->steps;
+	curves->longest = fmax(curves->longest, span->seconds);
 	if (reading->counts)
 		thin_add(&curves->speed, 1, (double)span->step, 1 / span->seconds);
 }
@@ -163,10 +164,27 @@ static void add_mark(json_t *chart, double x, char *words)
 	free(words);
 }
 
+/* Adds a band, or widens those that it touches: no place is shaded twice. */
+static void add_band(json_t *bands, double from, double to)
+{
+	for (size_t i = json_array_size(bands); i-- > 0;) {
+		const json_t *other = json_array_get(bands, i);
+
+		if (js_real(other, "from", 0) > to || js_real(other, "to", 0) < from)
+			continue;
+		from = fmin(from, js_real(other, "from", from));
+		to = fmax(to, js_real(other, "to", to));
+		json_array_remove(bands, i);
+	}
+	json_array_append_new(bands, json_pack("{s:f, s:f}", "from", from, "to", to));
+}
+
 /* Marks where the attempts of a run began, and the steps that they made again. */
 static void add_attempts(const struct curves_all *all, size_t run, json_t *chart)
 {
 	const struct curves *curves = &all->curves[run];
+
+	json_t *bands = json_object_get(chart, "bands");
 
 	for (size_t i = 1; i < curves->attempt_count && curves->by_step; i++) {
 		const struct curves_attempt *attempt = &curves->attempts[i];
@@ -176,10 +194,7 @@ static void add_attempts(const struct curves_all *all, size_t run, json_t *chart
 					 : mem_format("%s: attempt %lld", all->runs[run].run,
 						      (long long)attempt->number));
 		if (attempt->replayed_to >= 0)
-			json_array_append_new(json_object_get(chart, "bands"),
-					      json_pack("{s:f, s:f}", "from",
-							(double)attempt->first, "to",
-							(double)attempt->replayed_to));
+			add_band(bands, (double)attempt->first, (double)attempt->replayed_to);
 	}
 }
 
@@ -241,6 +256,7 @@ static void add_chart(const struct curves_all *all, const char *name, json_t *ch
 {
 	AUTO(sb_release) struct sb more = SB_INIT;
 	json_t *chart = NULL;
+	bool superseded = false;
 	double width = 0;
 
 	for (size_t i = 0; i < all->count; i++)
@@ -254,6 +270,7 @@ static void add_chart(const struct curves_all *all, const char *name, json_t *ch
 				chart = new_chart(name, "",
 						  all->curves[i].by_step ? "step" : "seconds");
 			add_metric(all, i, metric, chart, &width, &more);
+			superseded |= metric->past_count > 0;
 			add_attempts(all, i, chart);
 		}
 	if (!chart)
@@ -311,7 +328,7 @@ static void add_speed(const struct curves_all *all, json_t *charts)
 
 #define BARS 40
 
-/* Finds the bins of all runs that hold the steps, but for the slowest in a thousand. Returns the
+/* Finds the bins of all runs that hold the steps, but for the slowest in a hundred. Returns the
  * number of steps. */
 static double find_range(const struct curves_all *all, size_t *ret_from, size_t *ret_to)
 {
@@ -328,7 +345,7 @@ static double find_range(const struct curves_all *all, size_t *ret_from, size_t 
 		if (seen > 0 && *ret_from == CURVES_BINS)
 			*ret_from = at;
 		*ret_to = at + 1;
-		if (seen >= 0.999 * steps)
+		if (seen >= 0.99 * steps)
 			break;
 	}
 	return steps;
@@ -357,11 +374,20 @@ static json_t *bars_of(const struct curves *curves, size_t from, size_t to, size
 
 static void add_distribution(const struct curves_all *all, json_t *charts)
 {
+	AUTO(auto_free) char *slowest = NULL;
 	size_t from, to, wide;
+	double longest = 0;
 	json_t *chart;
 
 	if (!(find_range(all, &from, &to) > 0))
 		return;
+	for (size_t i = 0; i < all->count; i++)
+		longest = fmax(longest, all->curves[i].longest);
+	slowest =
+		mem_format("Without the slowest of a hundred steps; the longest took %.4g s. Each "
+			   "bar begins at its x, and is wider than the one before by the same "
+			   "factor.",
+			   longest);
 	wide = (to - from + BARS - 1) / BARS;
 	to = from + (to - from + wide - 1) / wide * wide;
 	chart = new_chart("distribution of step times", "% of the steps", "seconds a step");
@@ -374,10 +400,7 @@ static void add_distribution(const struct curves_all *all, json_t *charts)
 		js_put(line, "points", bars_of(&all->curves[i], from, to, wide));
 		json_array_append_new(json_object_get(chart, "lines"), line);
 	}
-	put_caption(
-		all, chart, 0,
-		"Of all measured steps but the slowest in a thousand; each bar begins at its x, "
-		"and is wider than the one before by the same factor.");
+	put_caption(all, chart, 0, slowest);
 	json_array_append_new(charts, chart);
 }
 
@@ -433,7 +456,11 @@ void curves_metrics(const struct curves *curves, const char *run, json_t *rows)
 {
 	for (size_t i = 0; i < curves->count; i++) {
 		const struct curves_metric *metric = &curves->metrics[i];
-		json_t *row = json_object();
+		json_t *row;
+
+		if (strcmp(metric->name, METRIC_STEP) == 0)
+			continue;
+		row = json_object();
 
 		js_put_str(row, "run", run);
 		js_put_str(row, "name", metric->name);

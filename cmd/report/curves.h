@@ -39,7 +39,7 @@ struct curves {
 	bool by_step; /* else by seconds since the run began */
 	int64_t begun_ms;
 	struct thin speed; /* steps a second */
-	double bins[CURVES_BINS];
+	double bins[CURVES_BINS], longest; /* steps in each; seconds of the longest */
 	struct curves_attempt *attempts; /* owned */
 	size_t attempt_count;
 };

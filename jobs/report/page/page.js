@@ -6,8 +6,6 @@
 		return plugin !== Dygraph.Plugins.Legend;
 	});
 	var data = JSON.parse(document.getElementById('data').textContent);
-	var light = ['#1f5fa8', '#b3261e', '#1f7a45', '#8a5a00', '#7a3fa8', '#00707a', '#a8327a', '#4d5566'];
-	var dark = ['#6aa8f0', '#f0877c', '#4cc07f', '#e0ac3b', '#c59af0', '#4cc3cf', '#f08fc4', '#aab2c0'];
 	var prefersDark = window.matchMedia('(prefers-color-scheme: dark)');
 	var graphs = [];
 
@@ -43,7 +41,7 @@
 	}
 
 	// Bands of steps that were made again, and a line where an attempt began.
-	function underlay(chart, paper) {
+	function underlay(chart) {
 		return function (context, area, graph) {
 			context.save();
 			context.fillStyle = color('band');
@@ -51,7 +49,7 @@
 				var from = graph.toDomXCoord(band.from), to = graph.toDomXCoord(band.to);
 				context.fillRect(from, area.y, Math.max(to - from, 2), area.h);
 			});
-			context.strokeStyle = context.fillStyle = paper ? '#444' : color('soft');
+			context.strokeStyle = context.fillStyle = color('soft');
 			context.setLineDash([3, 3]);
 			context.font = '11px sans-serif';
 			(chart.marks || []).forEach(function (mark, at) {
@@ -82,20 +80,20 @@
 			rows[row] ? chart.x + ' ' + short(rows[row][0]) + '; ' + words.join(', ') : '';
 	}
 
-	function options(chart, paper) {
-		var palette = !paper && prefersDark.matches ? dark : light, series = {};
-		chart.lines.forEach(function (line, at) {
+	function options(chart) {
+		var series = {};
+		chart.lines.forEach(function (line) {
 			series[line.name] = {
-				color: palette[line.color === undefined ? at % palette.length : line.color % palette.length],
+				color: color('c' + line.color % 8),
 				strokePattern: line.dashed ? [4, 3] : null,
 				strokeWidth: line.dashed ? 1 : 1.5
 			};
 		});
 		return {
 			series: series,
-			axisLineColor: paper ? '#444' : color('soft'),
-			gridLineColor: paper ? '#ccc' : color('line'),
-			underlayCallback: underlay(chart, paper)
+			axisLineColor: color('soft'),
+			gridLineColor: color('line'),
+			underlayCallback: underlay(chart)
 		};
 	}
 
@@ -128,7 +126,7 @@
 		var figure = document.getElementById('chart-' + number), place = figure.querySelector('.chart');
 		var rows = rowsOf(chart.lines);
 		figure.classList.add('drawn');
-		var settings = options(chart, false);
+		var settings = options(chart);
 		settings.labels = [chart.x].concat(chart.lines.map(function (line) { return line.name; }));
 		settings.connectSeparatedPoints = !chart.bars;
 		settings.stepPlot = settings.fillGraph = Boolean(chart.bars);
@@ -156,8 +154,10 @@
 		});
 	}
 
+	// On paper all colours are those of the light scheme.
 	function recolor(paper) {
-		graphs.forEach(function (one) { one.graph.updateOptions(options(one.chart, paper)); });
+		document.documentElement.classList.toggle('paper', paper);
+		graphs.forEach(function (one) { one.graph.updateOptions(options(one.chart)); });
 	}
 
 	(data.charts || []).forEach(draw);

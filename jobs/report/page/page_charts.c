@@ -56,6 +56,27 @@ static void add_table(struct sb *out, const json_t *chart)
 	sb_adds(out, "</details>\n");
 }
 
+#define COLORS 8 /* of curves; page.css has them */
+
+/* Which curve is which, if there are several. */
+static void add_key(struct sb *out, const json_t *chart)
+{
+	const json_t *lines = json_object_get(chart, "lines"), *line;
+	size_t i;
+
+	if (json_array_size(lines) < 2)
+		return;
+	sb_adds(out, "<ul class=\"legend\">");
+	json_array_foreach (lines, i, line) {
+		sb_addf(out, "<li><span class=\"key c%lld%s\"></span>",
+			(long long)js_int(line, "color", 0) % COLORS,
+			js_bool(line, "dashed", false) ? " dashed" : "");
+		html_text(out, js_str(line, "name"));
+		sb_adds(out, "</li>");
+	}
+	sb_adds(out, "</ul>\n");
+}
+
 static void add_chart(struct sb *out, const json_t *chart, size_t number)
 {
 	const char *title = dash(js_str(chart, "title")), *unit = dash(js_str(chart, "unit"));
@@ -76,7 +97,9 @@ static void add_chart(struct sb *out, const json_t *chart, size_t number)
 	sb_adds(out, "\"></div>\n<p class=\"read\" role=\"status\"></p>\n<p class=\"script\">"
 		     "<button type=\"button\" class=\"log\" aria-pressed=\"false\">"
 		     "logarithmic</button> <button type=\"button\" class=\"all\">show "
-		     "all</button></p>\n<figcaption>");
+		     "all</button></p>\n");
+	add_key(out, chart);
+	sb_adds(out, "<figcaption>");
 	html_text(out, js_str(chart, "caption"));
 	sb_adds(out, "</figcaption>\n");
 	add_table(out, chart);

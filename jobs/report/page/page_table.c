@@ -8,7 +8,7 @@
 
 void page_table_begin(struct sb *out, const char *caption, const char *const *heads, size_t count)
 {
-	sb_adds(out, "<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"");
+	sb_adds(out, "<div class=\"wide\" tabindex=\"0\" role=\"group\" aria-label=\"");
 	html_text(out, caption);
 	sb_adds(out, "\"><table><caption>");
 	html_text(out, caption);
