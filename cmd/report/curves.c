@@ -275,16 +275,9 @@ static void add_chart(const struct curves_all *all, const char *name, json_t *ch
 		}
 	if (!chart)
 		return;
-	for (size_t i = 0, k; i < json_array_size(json_object_get(chart, "lines")); i++) {
-		k = json_object_get(json_array_get(json_object_get(chart, "lines"), i), "dashed") !=
-		    NULL;
-		if (k) {
-			sb_adds(&more,
-				"A dashed curve: readings of steps that a later attempt made "
-				"again, which do not count. ");
-			break;
-		}
-	}
+	if (superseded)
+		sb_adds(&more, "A dashed curve: readings of steps that a later attempt made again, "
+			       "which do not count. ");
 	put_caption(all, chart, width, more.text);
 	json_array_append_new(charts, chart);
 }

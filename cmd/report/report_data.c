@@ -231,12 +231,14 @@ static json_t *data_of(struct compare *compare, struct curves *curves, const jso
 		js_put(data, "comparison", compare_text_cells(&compare->sheet));
 		js_put(data, "differences", differences_of(compare));
 	}
-	for (size_t i = 0; i < compare->count; i++)
+	for (size_t i = 0; i < compare->count && i < REPORT_DRAWN_MAX; i++)
 		curves_metrics(&curves[i], compare->runs[i].run, metrics);
 	curves_charts(curves, compare->runs, compare->count, REPORT_DRAWN_MAX, charts);
 	js_put(data, "charts", charts);
 	js_put(data, "metrics", metrics);
 	js_put(data, "runs", json_incref((json_t *)runs));
+	js_put(data, "runs_left",
+	       json_integer((json_int_t)(compare->count - json_array_size(runs))));
 	return data;
 }
 
@@ -253,7 +255,7 @@ static int measure_all(struct compare *compare, struct curves *curves, struct jo
 		const struct measure_question question = { .lenient = true, .watch = &watch };
 		int result = measure_take(journal, &question, &compare->runs[i], err);
 
-		if (result == 0)
+		if (result == 0 && i < REPORT_DRAWN_MAX)
 			json_array_append_new(runs, run_of(&compare->runs[i], &seen.course));
 		course_release(&seen.course);
 		if (result < 0)

@@ -7,7 +7,7 @@
 #include "jobs/run/journal/journal.h"
 
 #define REPORT_RUNS_MAX  200 /* in one report */
-#define REPORT_DRAWN_MAX 24  /* of these with curves */
+#define REPORT_DRAWN_MAX 24  /* of these with curves and a section */
 
 /* Measures the runs that the operands name, and returns the data, a new reference. `renewed`: the
  * file will be written again; it is noted only while a run goes on. `*ret_ended`: all runs have

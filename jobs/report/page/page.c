@@ -202,6 +202,11 @@ void page_write(const json_t *data, struct sb *ret)
 	sb_adds(ret, "</section>\n");
 	json_array_foreach (runs, i, run)
 		add_run(ret, run, i);
+	if (js_int(data, "runs_left", 0) > 0)
+		sb_addf(ret,
+			"<p class=\"note\">%lld more runs are in verdict and comparison alone: a "
+			"report about them has their curves and sections.</p>\n",
+			(long long)js_int(data, "runs_left", 0));
 	sb_adds(ret, "</main>\n");
 	add_footer(ret, data);
 	add_programs(ret, data);

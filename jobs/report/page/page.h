@@ -19,6 +19,8 @@
  *                   "lanes": [{"name", "parts": [{"kind", "from", "to"}]}], times in ms UTC,
  *                   "events": [{"at", "event", "words"}], "events_left": number not in there}]
  *
+ *   "runs_left"   number of runs that have no section
+ *
  * What is absent is left out of the page, or said to be not known.
  */
 #ifndef STK_REPORT_PAGE_PAGE_H

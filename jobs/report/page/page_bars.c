@@ -184,6 +184,8 @@ static bool find_span(const json_t *lanes, double *ret_from, double *ret_to)
 	return *ret_to > *ret_from;
 }
 
+#define LANES_SHOWN 60
+
 static void add_lanes(struct sb *out, const json_t *lanes)
 {
 	double from, to;
@@ -198,6 +200,8 @@ static void add_lanes(struct sb *out, const json_t *lanes)
 	sb_adds(out, "<div class=\"lanes\" role=\"img\" aria-label=\"timeline of the attempts: the "
 		     "tables below have the times\">\n");
 	json_array_foreach (lanes, i, lane) {
+		if (i >= LANES_SHOWN)
+			break;
 		sb_adds(out, "<p class=\"label\">");
 		html_text(out, js_str(lane, "name"));
 		sb_adds(out, "</p>\n<svg class=\"lane\" viewBox=\"0 0 1000 20\" "
@@ -208,6 +212,9 @@ static void add_lanes(struct sb *out, const json_t *lanes)
 	clock_utc_format((struct utc){ (int64_t)from }, at);
 	sb_addf(out, "</div>\n<p class=\"ends\"><span>%s</span><span>%s later</span></p>\n", at,
 		length);
+	if (json_array_size(lanes) > LANES_SHOWN)
+		sb_addf(out, "<p>The first %d attempts of %zu are drawn.</p>\n", LANES_SHOWN,
+			json_array_size(lanes));
 }
 
 void page_timeline(struct sb *out, const json_t *run)

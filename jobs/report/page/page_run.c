@@ -173,24 +173,33 @@ static void add_attempt(struct sb *out, const json_t *attempt)
 	page_row_end(out);
 }
 
+#define ATTEMPTS_FIRST 20 /* attempts shown from the begin, and */
+#define ATTEMPTS_LAST  40 /* from the end */
+
 void page_attempts(struct sb *out, const json_t *run)
 {
 	static const char *const heads[] = { "attempt", "state", "started", "time",    "exit",
 					     "class",   "then",  "from",    "evidence" };
 	const json_t *attempts = js_path(json_object_get(run, "status"), "attempts"), *attempt;
-	size_t i;
+	size_t count = json_array_size(attempts), i;
 
-	if (json_array_size(attempts) == 0) {
+	if (count == 0) {
 		sb_adds(out, "<p>Nothing has been submitted yet.</p>\n");
 		return;
 	}
 	page_table_begin(out, "Attempts, and what ended them", heads, STK_LENGTH(heads));
 	json_array_foreach (attempts, i, attempt)
-		add_attempt(out, attempt);
+		if (i < ATTEMPTS_FIRST || i + ATTEMPTS_LAST >= count)
+			add_attempt(out, attempt);
 	page_table_end(out);
+	if (count > ATTEMPTS_FIRST + ATTEMPTS_LAST)
+		sb_addf(out, "<p>%zu attempts in the middle are left out.</p>\n",
+			count - ATTEMPTS_FIRST - ATTEMPTS_LAST);
 }
 
 /* ---- graphs that were compiled late ---- */
+
+#define LATE_SHOWN 200
 
 void page_late(struct sb *out, const json_t *run)
 {
@@ -198,6 +207,7 @@ void page_late(struct sb *out, const json_t *run)
 	const json_t *status = json_object_get(run, "status"), *late;
 	const json_t *jit = json_object_get(status, "jit");
 	double seconds = js_real(jit, "seconds", 0), usd = js_real(jit, "cost", NAN);
+	AUTO(auto_free) char *all = NULL;
 	size_t i;
 
 	if (js_int(jit, "graphs", 0) == 0) {
@@ -207,6 +217,8 @@ void page_late(struct sb *out, const json_t *run)
 	page_table_begin(out, "Graphs that were compiled while the training ran", heads,
 			 STK_LENGTH(heads));
 	json_array_foreach (json_object_get(jit, "late"), i, late) {
+		if (i == LATE_SHOWN)
+			break;
 		double own = js_real(late, "seconds", NAN);
 		AUTO(auto_free) char *time = page_time(own);
 		AUTO(auto_free)
@@ -225,15 +237,12 @@ void page_late(struct sb *out, const json_t *run)
 		page_row_end(out);
 	}
 	page_table_end(out);
-	{
-		AUTO(auto_free) char *all = page_time(seconds);
-
-		sb_addf(out, "<p>%lld graphs in all, %s of compilation",
-			(long long)js_int(jit, "graphs", 0), all);
-		if (isfinite(usd))
-			sb_addf(out, ", %.2f USD", usd);
-		sb_adds(out, ".</p>\n");
-	}
+	all = page_time(seconds);
+	sb_addf(out, "<p>%lld graphs in all, %s of compilation",
+		(long long)js_int(jit, "graphs", 0), all);
+	if (isfinite(usd))
+		sb_addf(out, ", %.2f USD", usd);
+	sb_adds(out, ".</p>\n");
 	if (js_str(jit, "reason")) {
 		sb_adds(out, "<p>");
 		html_text(out, js_str(jit, "reason"));
