@@ -22,7 +22,7 @@
 #define RENEW_SHARE     20 /* of the time a report is not being made, times that in which it is */
 
 /* What was asked for. */
-struct report {
+struct report_task {
 	const struct args *args;
 	struct journal *journal;
 	char *path, *opener; /* owned; path NULL: stdout */
@@ -30,7 +30,7 @@ struct report {
 	size_t bytes;
 };
 
-static void report_release(struct report *report)
+static void report_release(struct report_task *report)
 {
 	free(report->path);
 	free(report->opener);
@@ -60,7 +60,7 @@ static int check_file(const char *path, struct err **err)
 }
 
 /* Chooses the file, before anything is measured. */
-static int choose_file(struct report *report, struct err **err)
+static int choose_file(struct report_task *report, struct err **err)
 {
 	const struct args *args = report->args;
 	const char *given = args->value[OPT_OUTPUT];
@@ -82,7 +82,7 @@ static int choose_file(struct report *report, struct err **err)
 	return check_file(report->path, err);
 }
 
-static int find_opener(struct report *report, struct err **err)
+static int find_opener(struct report_task *report, struct err **err)
 {
 	const char *path = getenv("PATH");
 
@@ -96,7 +96,7 @@ static int find_opener(struct report *report, struct err **err)
 }
 
 /* Opens the page, and does not wait for who shows it. */
-static int open_page(const struct report *report, struct err **err)
+static int open_page(const struct report_task *report, struct err **err)
 {
 	AUTO(auto_free) char *file = fs_absolute(report->path);
 	char *const argv[] = { (char *)OPENER, file, NULL };
@@ -113,7 +113,7 @@ static int open_page(const struct report *report, struct err **err)
 
 /* ---- the page ---- */
 
-static int write_page(struct report *report, struct err **err)
+static int write_page(struct report_task *report, struct err **err)
 {
 	AUTO(sb_release) struct sb page = SB_INIT_MAX(PAGE_MAX);
 	json_auto_t *data = NULL;
@@ -137,7 +137,7 @@ static int write_page(struct report *report, struct err **err)
 	return 0;
 }
 
-static void tell(const struct report *report)
+static void tell(const struct report_task *report)
 {
 	json_auto_t *line = json_object();
 
@@ -153,7 +153,7 @@ static void tell(const struct report *report)
 }
 
 /* Writes the page again while a run goes on. */
-static int renew(struct report *report, int64_t took_ms, struct err **err)
+static int renew(struct report_task *report, int64_t took_ms, struct err **err)
 {
 	while (!report->ended) {
 		int64_t pause = journal_is_remote(report->journal) ? RENEW_REMOTE_MS : RENEW_MS;
@@ -174,7 +174,7 @@ static int renew(struct report *report, int64_t took_ms, struct err **err)
 
 int cmd_report(const struct args *args, struct err **err)
 {
-	AUTO(report_release) struct report report = { .args = args };
+	AUTO(report_release) struct report_task report = { .args = args };
 	struct mono begun = clock_mono_now();
 
 	if (journal_open(args->value[OPT_STATE], JOURNAL_READ, &report.journal, err) < 0 ||

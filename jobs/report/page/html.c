@@ -35,11 +35,6 @@ static void add_escaped(struct sb *out, const char *text, size_t len, bool keep_
 	}
 }
 
-void html_text_n(struct sb *out, const char *text, size_t len)
-{
-	add_escaped(out, text, len, false);
-}
-
 void html_text(struct sb *out, const char *text)
 {
 	if (text)
@@ -60,7 +55,7 @@ void html_textf(struct sb *out, const char *fmt, ...)
 	va_start(args, fmt);
 	sb_addv(&text, fmt, args);
 	va_end(args);
-	html_text_n(out, text.text, text.len);
+	add_escaped(out, text.text, text.len, false);
 }
 
 void html_json(struct sb *out, const json_t *value)
@@ -84,5 +79,5 @@ void html_value(struct sb *out, const json_t *value)
 	if (line)
 		html_text(out, line);
 	else
-		html_text_n(out, json_string_value(value), json_string_length(value));
+		add_escaped(out, json_string_value(value), json_string_length(value), false);
 }

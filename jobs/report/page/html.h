@@ -15,7 +15,6 @@
  * markup is a character reference; controls, and marks that change the direction of text, are
  * visible escapes (text_escape()). NULL appends nothing. */
 void html_text(struct sb *out, const char *text);
-void html_text_n(struct sb *out, const char *text, size_t len);
 /* The same; newlines are kept: for <pre>. */
 void html_lines(struct sb *out, const char *text);
 /* The same of a formatted text. */

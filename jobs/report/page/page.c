@@ -10,6 +10,14 @@
 
 /* ---- head ---- */
 
+/* Programs and styles that are embedded, in their order. */
+static const struct page_set {
+	const struct embedded_file *files;
+	const size_t *count;
+} programs[] = { { chart_programs, &chart_program_count }, { page_programs, &page_program_count } },
+  styles[] = { { chart_styles, &chart_style_count }, { page_styles, &page_style_count } },
+  licences = { chart_licences, &chart_licence_count };
+
 /* Appends the hash by which the page allows a script or a style that it carries, and no other. */
 static void add_source(struct sb *out, const char *text, size_t len)
 {
@@ -24,13 +32,15 @@ static void add_head(struct sb *out, const json_t *data)
 {
 	AUTO(sb_release) struct sb style = SB_INIT;
 
-	sb_add(&style, chart_styles[0].text, chart_styles[0].len);
-	sb_add(&style, page_styles[0].text, page_styles[0].len);
+	for (size_t i = 0; i < STK_LENGTH(styles); i++)
+		for (size_t k = 0; k < *styles[i].count; k++)
+			sb_add(&style, styles[i].files[k].text, styles[i].files[k].len);
 	sb_adds(out, PAGE_BEGIN);
 	sb_adds(out, "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
 		     "script-src");
-	add_source(out, chart_programs[0].text, chart_programs[0].len);
-	add_source(out, page_programs[0].text, page_programs[0].len);
+	for (size_t i = 0; i < STK_LENGTH(programs); i++)
+		for (size_t k = 0; k < *programs[i].count; k++)
+			add_source(out, programs[i].files[k].text, programs[i].files[k].len);
 	sb_adds(out, "; style-src");
 	add_source(out, style.text, style.len);
 	sb_adds(out, "; img-src data:; base-uri 'none'; form-action 'none'\">\n"
@@ -158,7 +168,8 @@ static void add_footer(struct sb *out, const json_t *data)
 	html_text(out, js_str(data, "made"));
 	sb_adds(out, ". Times are in UTC.</p>\n<details><summary>Licence of dygraphs, which draws "
 		     "the curves</summary>\n<pre tabindex=\"0\" aria-label=\"licence\">");
-	html_lines(out, chart_licences[0].text);
+	for (size_t i = 0; i < *licences.count; i++)
+		html_lines(out, licences.files[i].text);
 	sb_adds(out, "</pre></details>\n</footer>\n");
 }
 
@@ -171,11 +182,13 @@ static void add_programs(struct sb *out, const json_t *data)
 	json_object_set(drawn, "renewed", json_object_get(data, "renewed"));
 	sb_adds(out, "<script type=\"application/json\" id=\"data\">");
 	html_json(out, drawn);
-	sb_adds(out, "</script>\n<script>");
-	sb_add(out, chart_programs[0].text, chart_programs[0].len);
-	sb_adds(out, "</script>\n<script>");
-	sb_add(out, page_programs[0].text, page_programs[0].len);
 	sb_adds(out, "</script>\n");
+	for (size_t i = 0; i < STK_LENGTH(programs); i++)
+		for (size_t k = 0; k < *programs[i].count; k++) {
+			sb_adds(out, "<script>");
+			sb_add(out, programs[i].files[k].text, programs[i].files[k].len);
+			sb_adds(out, "</script>\n");
+		}
 }
 
 void page_write(const json_t *data, struct sb *ret)
