@@ -38,9 +38,9 @@ struct curves {
 	size_t count;
 	bool by_step; /* else by seconds since the run began */
 	int64_t begun_ms;
-	struct thin speed; /* steps a second */
+	struct thin speed;                 /* steps a second */
 	double bins[CURVES_BINS], longest; /* steps in each; seconds of the longest */
-	struct curves_attempt *attempts; /* owned */
+	struct curves_attempt *attempts;   /* owned */
 	size_t attempt_count;
 };
 void curves_release(struct curves *curves);

@@ -13,7 +13,7 @@
 
 /* The names of all schemas below, and that of the spec's, which is not made here. */
 #define PRINTED_NAMES                                                                              \
-	"events|status|list|plan|validate|init|logs|metrics|compare|report|rm|diff|copy|cache-ls|"  \
+	"events|status|list|plan|validate|init|logs|metrics|compare|report|rm|diff|copy|cache-ls|" \
 	"cache-verify|cache-why|cache-gc|version|completion|help|error"
 #define PRINTED_SPEC "spec"
 
