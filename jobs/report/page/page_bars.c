@@ -26,7 +26,7 @@ static size_t worth_of(const char *kind)
 		size_t worth;
 	} rows[] = {
 		{ "steps", 0 },      { "evaluate", 0 },  { "infer", 0 },   { "train", 0 },
-		{ "precompile", 1 }, { "jit", 1 },       { "verify", 1 },  { "pull", 2 },
+		{ "precompile", 1 }, { "jit", 1 },       { "verify", 2 },  { "pull", 2 },
 		{ "setup", 2 },      { "health", 2 },    { "restore", 2 }, { "checkpoint", 2 },
 		{ "queue", 3 },      { "provision", 3 }, { "backoff", 3 }, { "idle", 3 },
 	};

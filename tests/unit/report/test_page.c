@@ -148,6 +148,58 @@ static void a_page_of_nothing_is_a_page(void **state)
 	assert_null(strstr(out.text, "://"));
 }
 
+/* Returns a run with late graphs, a check-up and more attempts than are shown. */
+static json_t *full_run(void)
+{
+	json_t *attempts = json_array(), *run;
+
+	for (int i = 1; i <= 70; i++)
+		json_array_append_new(attempts, json_pack("{s:s, s:i, s:s}", "phase", "train",
+							  "attempt", i, "evidence", "<why>"));
+	json_object_set_new(json_array_get(attempts, 0), "health",
+			    json_pack("{s:[{s:i, s:s, s:[{s:s, s:s, s:s}], s:{s:{s:f}}}]}", "nodes",
+				      "node", 1, "host", "trn-7", "checks", "check", "device",
+				      "verdict", "sick", "words", "a counter is not zero",
+				      "figures", "all_reduce", "busbw", 31.5));
+	run = json_pack("{s:s, s:{s:o, s:{s:i, s:f, s:f, s:[{s:s, s:f, s:i}, {s:s, s:f}]}, "
+			"s:{s:f, s:f, s:f}, s:{s:f, s:f, s:{s:f}}}}",
+			"run", "r", "status", "attempts", attempts, "jit", "graphs", 2, "seconds",
+			40.0, "cost", 8.0, "late", "graph", "MODULE_1", "seconds", 30.0,
+			"after_step", 17, "graph", "MODULE_2", "seconds", 10.0, "ledger", "steps",
+			60.0, "jit", 40.0, "total", 100.0, "cost", "accrued", 20.0, "kept", 5.0,
+			"bins", "steps", 15.0);
+	assert_non_null(run);
+	return run;
+}
+
+static void a_run_is_shown_with_its_graphs_nodes_and_money(void **state)
+{
+	static const char *const parts[] = {
+		">MODULE_1</th><td>after step 17</td><td class=\"n\">30.0 s</td><td "
+		"class=\"n\">6.00</td>",
+		">MODULE_2</th><td>before the first step</td>",
+		"2 graphs in all, 40.0 s of compilation, 8.00 USD",
+		"<td>trn-7</td><td>sick: a counter is not zero</td><td>all_reduce: 31.5 GiB/s</td>",
+		"<title>steps: 60.0 %</title>", /* of time */
+		"<title>steps: 75.0 %</title>", /* of money */
+		"kept between attempts</th>",
+		"<th scope=\"row\">train 20</th>",
+		"<th scope=\"row\">train 31</th>",
+		"10 attempts in the middle are left out",
+		"&lt;why&gt;",
+	};
+	AUTO(sb_release) struct sb out = SB_INIT;
+	json_auto_t *data = json_pack("{s:s, s:[o]}", "title", "x", "runs", full_run());
+
+	(void)state;
+	page_write(data, &out);
+	for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+		if (!strstr(out.text, parts[i]))
+			fail_msg("the page lacks %s", parts[i]);
+	assert_null(strstr(out.text, ">train 21</th>"));
+	assert_null(strstr(out.text, ">train 30</th>"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -158,6 +210,7 @@ int main(void)
 		cmocka_unit_test(a_long_curve_keeps_its_peaks_and_its_ends),
 		cmocka_unit_test(what_is_not_finite_is_counted_and_not_drawn),
 		cmocka_unit_test(a_page_of_nothing_is_a_page),
+		cmocka_unit_test(a_run_is_shown_with_its_graphs_nodes_and_money),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
