@@ -15,10 +15,7 @@ from project import Project
 AXE = Path(axe_core_python.__file__).with_name("axe.min.js")
 SCRIPT = """\
 import os, sys, time
-from pathlib import Path
-resumed = os.environ.get("STOKER_RESUME_FROM")
-first = int(Path(resumed, "model.safetensors.step").read_text()) + 1 if resumed else 1
-for step in range(first, 41):
+for step in range(1, 41):
     time.sleep(0.002)
     print(f"step: {step} loss: {1 / step + float(os.environ['MORE']):.6f} accuracy: {step / 40}", flush=True)
 print("</script><script>document.title='owned'</script><img src=x onerror=document.title='owned'>", flush=True)
