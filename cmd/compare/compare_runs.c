@@ -278,14 +278,11 @@ static int measure_runs(struct compare *compare, struct journal *journal,
 	return 0;
 }
 
-int compare_runs_make(struct compare *compare, struct journal *journal,
-		      const struct measure_question *question, struct err **err)
+void compare_runs_sheet(struct compare *compare, const char *metric)
 {
 	struct compare_sheet *sheet = &compare->sheet;
 	AUTO(auto_free) struct measured_run *measured = NULL;
 
-	if (measure_runs(compare, journal, question, err) < 0)
-		return -1;
 	make_rows(compare);
 	set_differences(compare);
 	measured = mem_zero(compare->count, sizeof *measured);
@@ -294,8 +291,16 @@ int compare_runs_make(struct compare *compare, struct journal *journal,
 	comparison_make(measured, compare->count, sheet->rows, sheet->row_count);
 	sheet->runs = compare->runs;
 	sheet->run_count = compare->count;
-	sheet->metric = question->metric;
+	sheet->metric = metric;
 	for (size_t i = 0; !sheet->metric && i < compare->count; i++)
 		sheet->metric = compare->runs[i].has_metric ? "loss" : NULL;
+}
+
+int compare_runs_make(struct compare *compare, struct journal *journal,
+		      const struct measure_question *question, struct err **err)
+{
+	if (measure_runs(compare, journal, question, err) < 0)
+		return -1;
+	compare_runs_sheet(compare, question->metric);
 	return 0;
 }

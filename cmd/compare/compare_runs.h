@@ -18,6 +18,8 @@ void compare_runs_release(struct compare *compare); /* for AUTO() */
 int compare_runs_add(struct compare *compare, struct journal *journal, const char *ref,
 		     struct err **err);
 
+/* Makes the sheet of runs that are all measured. */
+void compare_runs_sheet(struct compare *compare, const char *metric);
 /* Measures the runs, of which there is one at least, and makes the sheet. Cells of a sweep are rows
  * of their own, whatever their settings; other runs are in one row if nothing differs but what
  * differs between repeats. Prints warnings of runs that did not succeed. */

@@ -185,6 +185,50 @@ void compare_text_differences(const struct compare_sheet *sheet, struct sb *ret)
 	}
 }
 
+static char *lower(const char *title)
+{
+	char *text = mem_copy(title);
+
+	for (char *c = text; *c; c++)
+		if (*c >= 'A' && *c <= 'Z')
+			*c = (char)(*c - 'A' + 'a');
+	return text;
+}
+
+json_t *compare_text_cells(const struct compare_sheet *sheet)
+{
+	json_t *cells = json_object(), *columns = json_array(), *rows = json_array();
+
+	json_array_append_new(columns, json_string("run"));
+	json_array_append_new(columns, json_string("runs"));
+	for (size_t k = 0; k < STK_LENGTH(figures); k++)
+		if (!is_empty(sheet, &figures[k])) {
+			AUTO(auto_free) char *title = lower(figures[k].title);
+
+			json_array_append_new(columns, json_string(title));
+		}
+	json_array_append_new(columns, json_string("verdict"));
+	for (size_t i = 0; i < sheet->row_count; i++) {
+		AUTO(auto_free) char *run = run_text(sheet, i);
+		AUTO(auto_free) char *verdict = verdict_text(sheet, i);
+		json_t *row = json_pack("[s, o]", run, json_sprintf("%zu", sheet->rows[i].runs));
+
+		for (size_t k = 0; k < STK_LENGTH(figures); k++)
+			if (!is_empty(sheet, &figures[k])) {
+				AUTO(auto_free) char *text = show(&sheet->rows[i], &figures[k]);
+
+				json_array_append_new(row, text ? json_string(text) : json_null());
+			}
+		json_array_append_new(row, json_string(verdict));
+		json_array_append_new(rows, row);
+		if (sheet->rows[i].is_best)
+			js_put(cells, "best", json_integer((json_int_t)i));
+	}
+	js_put(cells, "columns", columns);
+	js_put(cells, "rows", rows);
+	return cells;
+}
+
 /* Appends a cell that cannot leave its column. */
 static void add_markdown(struct sb *ret, const char *text)
 {
@@ -204,11 +248,8 @@ void compare_text_markdown(const struct compare_sheet *sheet, struct sb *ret)
 	sb_adds(ret, "| run | runs |");
 	for (size_t k = 0; k < STK_LENGTH(figures); k++)
 		if (!is_empty(sheet, &figures[k])) {
-			AUTO(auto_free) char *title = mem_copy(figures[k].title);
+			AUTO(auto_free) char *title = lower(figures[k].title);
 
-			for (char *c = title; *c; c++)
-				if (*c >= 'A' && *c <= 'Z')
-					*c = (char)(*c - 'A' + 'a');
 			sb_addf(ret, " %s |", title);
 			columns++;
 		}

@@ -17,6 +17,9 @@ struct compare_sheet {
 
 /* Returns a row as JSON, a new reference. */
 json_t *compare_text_json(const struct compare_sheet *sheet, size_t row);
+/* Returns the table as texts, {"columns": [text], "rows": [[text or null]], "best": number of that
+ * row; absent: none}, a new reference. */
+json_t *compare_text_cells(const struct compare_sheet *sheet);
 /* Appends the table: for a terminal of this width (0: a pipe), as CSV, as Markdown. */
 void compare_text_table(const struct compare_sheet *sheet, size_t width,
 			const struct text_style *style, struct sb *ret);

@@ -8,7 +8,6 @@
 #include "cmd/follow/run_view.h"
 #include "jobs/base/text/text.h"
 #include "jobs/flow/flow.h"
-#include "jobs/run/attempt/run_series.h"
 #include "jobs/store/order.h"
 
 void measure_release(struct measure *measure)
@@ -70,19 +69,22 @@ static bool is_reached(const struct measure_target *target, double value)
 struct measure_events {
 	struct measure *measure;
 	struct step_times *times;
+	const struct measure_watch *watch;
 	int64_t begun_ms, ended_ms; /* UTC; 0: not known */
 };
 
 static int on_event(void *arg, const struct event *ev, json_t *row, struct err **err)
 {
 	struct measure_events *events = arg;
+	const struct measure_watch *watch = events->watch;
 	const json_t *late;
 	size_t i;
 
-	(void)row;
 	(void)err;
 	if (!ev)
 		return 0;
+	if (watch && watch->event)
+		watch->event(watch->arg, ev, row);
 	if (ev->kind == EV_RUN_CREATED) {
 		events->measure->plan = json_incref(ev->plan);
 		events->begun_ms = ev->at.ms;
@@ -152,11 +154,18 @@ static int on_reading(void *arg, const struct run_reading *reading, struct err *
 {
 	struct measure_readings *readings = arg;
 	struct measured_run *ret = &readings->measure->measured;
+	const struct measure_watch *watch = readings->question->watch;
+	struct step_times *times = readings->times;
+	size_t spans = times->count;
 
 	(void)err;
+	if (watch && watch->reading)
+		watch->reading(watch->arg, reading);
 	if (reading->metric == readings->step)
-		step_times_add(readings->times, reading->attempt, reading->node, reading->step,
+		step_times_add(times, reading->attempt, reading->node, reading->step,
 			       reading->at.ms, reading->late || reading->at.ms == 0);
+	if (watch && watch->span && times->count > spans)
+		watch->span(watch->arg, &times->spans[spans], reading);
 	if (!reading->counts)
 		return 0;
 	if (reading->metric == readings->curve && reading->step >= 0) {
@@ -203,8 +212,12 @@ static int read_series(struct journal *journal, const struct measure_question *q
 					     .target = SIZE_MAX };
 	const char *target = question->target.metric;
 
+	if (question->lenient && json_array_size(json_object_get(ret->plan, "metrics")) == 0)
+		return 0;
 	if (run_series_open(journal, ret->run, &series, err) < 0)
 		return -1;
+	if (question->watch && question->watch->series)
+		question->watch->series(question->watch->arg, series);
 	readings.series = series;
 	readings.step = find_metric(series, METRIC_STEP);
 	readings.curve = find_metric(series, question->metric ? question->metric : "loss");
@@ -264,7 +277,9 @@ int measure_take(struct journal *journal, const struct measure_question *questio
 		 struct measure *ret, struct err **err)
 {
 	AUTO(step_times_release) struct step_times times = { 0 };
-	struct measure_events events = { .measure = ret, .times = &times };
+	struct measure_events events = { .measure = ret,
+					 .times = &times,
+					 .watch = question->watch };
 	struct measured_run *measured = &ret->measured;
 	const json_t *cost;
 

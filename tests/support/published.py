@@ -11,7 +11,7 @@ import jsonschema
 EVENTS = ("run", "attach", "resume", "stop", "events")
 NAMES = {"cache pull": "copy", "cache push": "copy", "cp": "copy", "wait": "status"}
 COMMANDS = (*EVENTS, "init", "validate", "plan", "status", "rm", "list", "logs", "version", "completion", "help",
-            "cp", "wait", "diff", "metrics", "compare", "sweep", "stats", "export", "exec", "cache", "schema", "complete",
+            "cp", "wait", "diff", "metrics", "compare", "sweep", "report", "stats", "export", "exec", "cache", "schema", "complete",
             "manual")
 # The word behind one of these is its value, and no command.
 WITH_VALUE = ("--state", "--profile", "--region", "--color")
