@@ -102,7 +102,7 @@ static int upload_block(struct series_upload *upload, const struct series_source
 			char *buffer)
 {
 	AUTO(sb_release) struct sb bytes = SB_INIT_MAX(SERIES_BLOCK_MAX);
-	struct series_block block;
+	struct series_block block = { 0 };
 	size_t size = read_block(source, upload->at, buffer, &block);
 	uint64_t to = block.to;
 	char next;
