@@ -72,7 +72,7 @@ install(FILES ${quickstart}/stoker.yaml ${quickstart}/train.py ${quickstart}/req
 
 # Licences of what the agent and the programs bring along from other packages.
 set(bring_along ${curl_runtime}
-	/usr/share/doc/ca-certificates/copyright)
+	/usr/share/doc/ca-certificates/copyright ${dygraphs_program})
 if(static_archive)
 	list(APPEND bring_along ${static_archive})
 endif()

@@ -71,6 +71,7 @@ zlib1g-dev          library zlib
 libdeflate-dev      library libdeflate
 libcurl4-openssl-dev library libcurl
 libexpat1-dev       library expat
+libjs-dygraphs      test -e /usr/share/javascript/dygraphs/dygraph.min.js
 python3             have python3
 python3-venv        find_python
 '
@@ -100,6 +101,8 @@ libarchive-tools    have bsdtar
 musl-tools          have musl-gcc
 lintian             have lintian
 util-linux          have setpriv
+chromium            have chromium
+tidy                have tidy
 '
 
 # Packages of the given list that bring something this machine lacks.

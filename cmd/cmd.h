@@ -4,7 +4,7 @@
  *
  * Beneath the commands are rooms, which include nothing from here: args (the command line), screen
  * (stdout, stderr, the terminal), view (texts and tables), follow (a run as it goes on), list (many
- * runs), help, and completion.
+ * runs), compare (runs beside each other), report (a page of them), help, and completion.
  */
 #ifndef STK_CMD_CMD_H
 #define STK_CMD_CMD_H
@@ -29,6 +29,12 @@ int cmd_prune(const struct args *args, struct err **err); /* list --prune */
 int cmd_list(const struct args *args, struct err **err);
 int cmd_events(const struct args *args, struct err **err);
 int cmd_logs(const struct args *args, struct err **err);
+int cmd_compare(const struct args *args, struct err **err);
+int cmd_sweep(const struct args *args, struct err **err);
+int cmd_report(const struct args *args, struct err **err);
+int cmd_metrics(const struct args *args, struct err **err);
+int cmd_export(const struct args *args, struct err **err);
+int cmd_stats(const struct args *args, struct err **err);
 int cmd_cp(const struct args *args, struct err **err);
 int cmd_exec(const struct args *args, struct err **err);
 int cmd_diff(const struct args *args, struct err **err);

@@ -7,8 +7,8 @@
 #include "cmd/follow/run_view.h"
 #include "cmd/screen/out.h"
 #include "jobs/base/text/regex.h"
+#include "jobs/base/text/tail.h"
 #include "jobs/base/text/when.h"
-#include "jobs/run/attempt/tail.h"
 #include "jobs/store/order.h"
 
 #define LOG_CHUNK ((size_t)1 << 20)
@@ -367,7 +367,7 @@ static int read_options(struct log_view *view, struct err **err)
 int cmd_logs(const struct args *args, struct err **err)
 {
 	AUTO(journal_freep) struct journal *journal = NULL;
-	char run[JOURNAL_RUN_MAX];
+	char run[JOURNAL_RUN_MAX] = "";
 	AUTO(log_view_release)
 	struct log_view view = { .follow = { .run = run, .next = 1, .err = err, .turn = logs_turn },
 				 .args = args };

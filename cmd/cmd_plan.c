@@ -6,6 +6,7 @@
 #include "cmd/args/spec_args.h"
 #include "cmd/cmd.h"
 #include "cmd/screen/out.h"
+#include "cmd/sweep/sweep_plan.h"
 #include "cmd/view/cost_view.h"
 #include "cmd/view/mode_comparison_view.h"
 #include "cmd/view/plan_text.h"
@@ -188,7 +189,7 @@ int cmd_plan(const struct args *args, struct err **err)
 	AUTO(plan_freep) struct plan *plan = NULL;
 	AUTO(cache_view_clear) struct cache_view view = { .verdict = CACHE_NONE };
 	json_auto_t *result = NULL, *shown = NULL, *requests = NULL, *difference = NULL;
-	json_auto_t *comparison = NULL, *cost = NULL, *unknown = NULL;
+	json_auto_t *comparison = NULL, *cost = NULL, *unknown = NULL, *sweep = NULL;
 	AUTO(err_freep) struct err *runs = NULL;
 	AUTO(auto_free) char *agent = NULL;
 	int code;
@@ -200,6 +201,10 @@ int cmd_plan(const struct args *args, struct err **err)
 	code = spec_args_plan(args, journal, &spec, &plan, err);
 	if (code != 0)
 		return code;
+	/* 'run --dry-run' shows the spec as it is, which run runs. */
+	sweep = args->given[OPT_DRY_RUN] ? NULL : spec_sweep(spec);
+	if (sweep)
+		return sweep_plan_print(journal, spec, sweep, plan, err);
 	image_plan_try(plan->json);
 	if (cache_view_try(plan->json, &view, err) < 0)
 		return -1;

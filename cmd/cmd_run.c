@@ -58,6 +58,9 @@ int cmd_run(const struct args *args, struct err **err)
 	code = spec_args_plan(args, journal, &spec, &plan, err);
 	if (code != 0)
 		return code;
+	if (spec_is_set(spec, SPEC_SWEEP))
+		out_note("the spec runs as it is; 'stoker sweep' runs the cells of its section "
+			 "'sweep'");
 	return args->given[OPT_DETACH] ? run_detached(journal, id, plan, err)
 				       : foreground_run(args, journal, id, plan, err);
 }

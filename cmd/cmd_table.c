@@ -158,6 +158,114 @@ const struct cmd cmd_table[] = {
 			  "prints the last lines of each node of the newest run" },
 			{ "stoker logs gpu-7 --phase precompile --attempt 1 --grep ERROR",
 			  "searches the output of one attempt" } } },
+	{ "metrics", "[RUN [METRIC…]]", 0, -1, OPT_BIT(CSV) | OPT_BIT(ATTEMPT) | OPT_BIT(NODE),
+	  "print every value that the metrics of a run have read",
+	  "The spec says which: metrics: [{name: loss, regex: 'loss: ([0-9.eE+-]+)'}], or\n"
+	  "metric_definitions as SageMaker has them. The first group says where the number\n"
+	  "begins; it is read whole, also if the pattern cuts 6.25e-05 to 6.25. nan, inf and -inf\n"
+	  "stay what they are. Phase 1 has no values.\n\n"
+	  "A value belongs to the step on its own line, else to the newest step that the log of\n"
+	  "its node has shown before; what comes before the first step has none. The metric\n"
+	  "called 'step' counts them or, where there is none, that called 'epoch'.\n\n"
+	  "The order is that of the logs, attempt by attempt and node by node. If an attempt\n"
+	  "resumes from an older checkpoint, the steps that it makes again are marked as\n"
+	  "replayed, and the earlier ones, which do not count any more, as superseded. All digits\n"
+	  "are printed; --csv and --json are for programs.",
+	  cmd_metrics, .fallback = "@last", .exits = { EXIT_REFUSED, EXIT_NOT_FOUND },
+	  .examples = { { "stoker metrics", "prints all values of the newest run" },
+			{ "stoker metrics gpu-7 loss --csv > loss.csv",
+			  "writes one metric for a spreadsheet" } } },
+	{ "compare", "RUN|SWEEP…", 1, -1,
+	  OPT_BIT(METRIC) | OPT_BIT(TO) | OPT_BIT(BREAK_EVEN) | OPT_BIT(CSV) | OPT_BIT(MARKDOWN),
+	  "compare runs by speed, result, time and cost",
+	  "The first run is the baseline; runs with the same settings are repeats, and one row. A\n"
+	  "row is faster or slower only if repeats show it; the steps of one run are no repeats.\n"
+	  "Runs on other data, another set for evaluation or in another precision are marked, and\n"
+	  "never the best. Of a sweep, named by its id, each cell is a row.",
+	  cmd_compare, .exits = { EXIT_REFUSED, EXIT_NOT_FOUND },
+	  .examples = { { "stoker compare base-1 base-2 big-1 big-2",
+			  "compares two settings, each run twice" },
+			{ "stoker compare base big --to 'loss<0.3' --csv",
+			  "tells which is there first, for a spreadsheet" },
+			{ "stoker compare o1 o2 --break-even",
+			  "shows from which step on the slower compilation pays" } } },
+	{ "export", "RUN [DEST]", 1, 2, OPT_BIT(TO),
+	  "write the metrics of a run for TensorBoard, or as CSV or JSON lines",
+	  "Only values that count are written: of steps that a later attempt made again, the "
+	  "later\n"
+	  "ones. --to tensorboard writes event files into the folder DEST/RUN (DEST is runs if it "
+	  "is\n"
+	  "left out), with the names of the metrics as tags, and further nodes in folders of "
+	  "their\n"
+	  "own. They hold values in single precision. A value before an attempt's first step is "
+	  "at\n"
+	  "the step before it; if the log tells no steps, the values are numbered.\n\n"
+	  "--to csv and --to jsonl write all digits into the file DEST, or on stdout. The same "
+	  "command\n"
+	  "renews what it wrote before.",
+	  cmd_export, .exits = { EXIT_REFUSED, EXIT_NOT_FOUND, EXIT_UNREACHABLE },
+	  .examples = { { "stoker export @last --to tensorboard",
+			  "writes the newest run's curves: 'tensorboard --logdir runs' shows "
+			  "them" },
+			{ "stoker export gpu-7 gpu-7.csv --to csv",
+			  "writes a file for a spreadsheet" } } },
+	{ "stats", "", 0, 0, OPT_BIT(SINCE) | OPT_BIT(BY) | OPT_BIT(CSV),
+	  "success rate, goodput, failures and costs over all runs",
+	  "Each figure is printed with its definition. Times and costs come from the ledger, by "
+	  "its\n"
+	  "bins; those of nodes count each node. --since is about the time at which a run was "
+	  "created.\n\n"
+	  "A node fails more than its share if at least 2 runs failed on it by what a machine can\n"
+	  "cause, and the chance is at most 1 in 100 that any of the nodes has so many by its "
+	  "share "
+	  "of\n"
+	  "the hours or of the runs. However often a run fails on a node, it counts there once.\n"
+	  "Machines that a service names anew for each job cannot be compared.",
+	  cmd_stats, .exits = { EXIT_REFUSED },
+	  .examples = { { "stoker stats --since 30d", "shows the last 30 days" },
+			{ "stoker stats --by instance", "compares types of machines" },
+			{ "stoker stats --by node --csv > nodes.csv",
+			  "writes each machine's runs and failures for a spreadsheet" } } },
+	{ "sweep", "[SPEC]", 0, 1,
+	  SPEC_OPTS | OPT_BIT(ID) | OPT_BIT(ON_INTERRUPT) | OPT_BIT(METRIC) | OPT_BIT(TO) |
+		  OPT_BIT(CSV) | OPT_BIT(MARKDOWN),
+	  "run the cells of a spec's section 'sweep', and compare them",
+	  "Each cell is an ordinary run, ID-CELL-REPEAT, with a driver of its own in the "
+	  "background:\n"
+	  "the commands for runs work on it. 'stoker plan' shows the cells before. The order is\n"
+	  "shuffled, by the id. A cell that is refused, or that fails, is a row 'not supported', "
+	  "and\n"
+	  "the others go on. At the end the cells are compared, as 'stoker compare ID' does "
+	  "later.\n\n"
+	  "Repeated with the same --id the command goes on, and repeats no run that has ended.\n"
+	  "SIGTERM and Ctrl-C leave the runs that are under way and exit with 8; with\n"
+	  "--on-interrupt stop they are stopped first, and the exit code is 6.\n\n"
+	  "Exit code 1: no run\n"
+	  "succeeded; 4: something outside of the spec (credentials, an image, a tool) refused a "
+	  "cell,\n"
+	  "which is tried again when the command is repeated; 5: a limit of sweep.stop_when was\n"
+	  "reached.",
+	  cmd_sweep, .fallback = "stoker.yaml",
+	  .exits = { EXIT_RUN_FAILED, EXIT_SPEC, EXIT_REFUSED, EXIT_GATE, EXIT_STOPPED,
+		     EXIT_DETACHED, EXIT_UNREACHABLE },
+	  .examples = { { "stoker sweep ladder.yaml --id ladder-1",
+			  "runs all cells; repeated, it goes on" },
+			{ "stoker sweep ladder.yaml --set sweep.repeat=3 --csv > ladder.csv",
+			  "runs each cell three times, for a spreadsheet" } } },
+	{ "report", "[RUN…]", 0, -1, OPT_BIT(OUTPUT) | OPT_BIT(OPEN) | OPT_BIT(WATCH),
+	  "write runs as one page of HTML",
+	  "The page needs no network: verdict, comparison with the first run, curves of all\n"
+	  "metrics, step times, time and money, attempts with their evidence, nodes, and how to\n"
+	  "repeat it. Without JavaScript it has the same in tables. Curves are thinned without\n"
+	  "losing a peak. Values whose names look secret are not in it.\n\n"
+	  "A file that exists is replaced only if it is a report; '--output -' prints the page.\n"
+	  "With --watch the page loads itself again.",
+	  cmd_report, .fallback = "@last", .exits = { EXIT_REFUSED, EXIT_NOT_FOUND },
+	  .examples = { { "stoker report", "writes report-ID.html about the newest run" },
+			{ "stoker report base big --output ladder.html --open",
+			  "compares two runs, and shows the page in a browser" },
+			{ "stoker report @last --watch",
+			  "renews the page while the run goes on" } } },
 	{ "cp", "RUN:WHAT DEST", 2, 2, OPT_BIT(PHASE) | OPT_BIT(ATTEMPT),
 	  "copy the newest checkpoint, the outputs or the logs of a run into a directory",
 	  "RUN:checkpoint copies the newest complete checkpoint, under its own name; RUN:outputs\n"
@@ -244,9 +352,9 @@ const struct cmd cmd_table[] = {
 	{ "schema", "", 0, 0, OPT_BIT(OF), "print the JSON Schema of the spec, or of printed JSON",
 	  "Draft 2020-12. --of NAME describes a line of JSON by the command that prints it: "
 	  "status\n"
-	  "(also wait), list, plan, validate, init, logs, diff, rm, cache-ls, cache-verify,\n"
-	  "cache-why, cache-gc, version, completion, help; copy for cp, cache pull and cache "
-	  "push;\n"
+	  "(also wait), list, plan, validate, init, logs, metrics, compare (also sweep), sweep,\n"
+	  "stats, export, diff, rm, cache-ls, cache-verify, cache-why, cache-gc, version,\n"
+	  "completion, help; copy for cp, cache pull and cache push;\n"
 	  "events for run, attach, resume, stop and events; error for the line that ends a "
 	  "command\n"
 	  "with an error. 'stoker help json' explains the keys.",

@@ -4,13 +4,14 @@
 #include <string.h>
 
 /* First in the text. A later form has another number. */
-#define FORM "1"
+#define FORM "2"
 
-void run_head_make(const json_t *status, struct sb *ret)
+void run_head_make(const json_t *status, const json_t *tally, struct sb *ret)
 {
 	static const char *const members[] = { "name",  "engine",  "state",
 					       "phase", "created", "ended" };
 	const json_t *cost = json_object_get(json_object_get(status, "cost"), "accrued");
+	AUTO(auto_free) char *line = js_line(tally);
 
 	sb_adds(ret, FORM);
 	for (size_t i = 0; i < STK_LENGTH(members); i++) {
@@ -21,12 +22,13 @@ void run_head_make(const json_t *status, struct sb *ret)
 	sb_addc(ret, '\n');
 	if (cost)
 		sb_addf(ret, "%.17g", json_number_value(cost));
+	sb_addf(ret, "\n%s", line);
 }
 
 bool run_head_read(char *text, struct run_head *ret)
 {
 	const char **const members[] = { &ret->name,    &ret->engine, &ret->state, &ret->phase,
-					 &ret->created, &ret->ended,  &ret->cost };
+					 &ret->created, &ret->ended,  &ret->cost,  &ret->tally };
 	char *end = strchr(text, '\n');
 
 	if (!end || (size_t)(end - text) != strlen(FORM) || strncmp(text, FORM, strlen(FORM)) != 0)

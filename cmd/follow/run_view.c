@@ -116,7 +116,7 @@ static int fold(struct journal *journal, const char *run, enum run_view_trust tr
 static void make_summary(const struct run_view_fold *fold, struct run_summary *ret)
 {
 	AUTO(auto_free) char *line = NULL, *rest = NULL;
-	json_auto_t *status = NULL;
+	json_auto_t *status = NULL, *tally = NULL;
 
 	ret->seq = fold->seq;
 	if (!fold->ended) {
@@ -129,7 +129,17 @@ static void make_summary(const struct run_view_fold *fold, struct run_summary *r
 	json_object_del(status, "attempts");
 	line = js_line(status);
 	sb_adds(&ret->line, line);
-	run_head_make(status, &ret->head);
+	tally = status_tally(fold->status, clock_utc_now());
+	run_head_make(status, tally, &ret->head);
+}
+
+/* True if the run has ended, and the summary is of the form of this version. */
+static bool is_up_to_date(const struct run_summary *summary)
+{
+	AUTO(auto_free) char *head = mem_copy(summary->head.text);
+	struct run_head ignored;
+
+	return run_head_read(head, &ignored);
 }
 
 void cmd_run_summarise(struct journal *journal, const char *run)
@@ -142,7 +152,7 @@ void cmd_run_summarise(struct journal *journal, const char *run)
 		summary_release(&there);
 		there = SUMMARY_INIT;
 	}
-	if (there.head.len > 0 || fold_events(journal, run, &there, &fold, &ignored) < 0 ||
+	if (is_up_to_date(&there) || fold_events(journal, run, &there, &fold, &ignored) < 0 ||
 	    fold.seq == 0)
 		return;
 	make_summary(&fold, &made);
@@ -164,6 +174,20 @@ static bool nobody_drives(struct journal *journal, const char *run)
 	AUTO(err_freep) struct err *unknown = NULL;
 
 	return lease_check(journal, run, NULL, &lease, &unknown) == 1;
+}
+
+int cmd_run_tally(struct journal *journal, const char *run, json_t **ret, struct err **err)
+{
+	AUTO(summary_release) struct run_summary summary = SUMMARY_INIT, none = SUMMARY_INIT;
+	AUTO(fold_release) struct run_view_fold fold = { 0 };
+	int found = find_summary(journal, run, RUN_VIEW_TRUSTS, &summary, err);
+
+	if (found < 0 || fold_events(journal, run, found > 0 ? &summary : &none, &fold, err) < 0)
+		return -1;
+	if (!fold.ended && nobody_drives(journal, run))
+		status_undriven(fold.status);
+	*ret = status_tally(fold.status, clock_utc_now());
+	return 0;
 }
 
 int cmd_run_view_as(struct journal *journal, const char *run, enum run_view_trust trust,

@@ -30,6 +30,10 @@ int cmd_run_view(struct journal *journal, const char *run, bool with_attempts, j
 int cmd_run_view_as(struct journal *journal, const char *run, enum run_view_trust trust,
 		    bool with_attempts, json_t **ret, struct err **err);
 
+/* Folds the journal of a run to what it adds to the statistics of all runs (jobs/report/stats.h). A
+ * new reference. */
+int cmd_run_tally(struct journal *journal, const char *run, json_t **ret, struct err **err);
+
 /* Keeps a summary of the run beside its journal, which is open for writing; a summary of its end is
  * kept once. Nothing depends on it. A driver calls it for a run that it drives, any process for one
  * that has ended. */

@@ -222,12 +222,24 @@ void out_finished(const char *lines)
 	end_line();
 }
 
+static void put_json(const char *line)
+{
+	put(line, strlen(line));
+	end_line();
+}
+
 void out_json(const json_t *value)
 {
 	AUTO(auto_free) char *line = js_line(value);
 
-	put(line, strlen(line));
-	end_line();
+	put_json(line);
+}
+
+void out_json_exact(const json_t *value)
+{
+	AUTO(auto_free) char *line = js_line_exact(value);
+
+	put_json(line);
 }
 
 void out_note(const char *fmt, ...)

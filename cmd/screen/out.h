@@ -54,6 +54,7 @@ void out_block(const char *text);
 void out_finished(const char *lines);
 /* Prints a JSON object on stdout as one line. */
 void out_json(const json_t *value);
+void out_json_exact(const json_t *value); /* with all digits of its numbers */
 
 /* Print messages on stderr; a note is omitted with --quiet, and with --json too. */
 void out_note(const char *fmt, ...) STK_PRINTF(1, 2);

@@ -143,11 +143,18 @@ static void print_attempt(const json_t *attempt, const char *label)
 		out_line("            cure: %s", js_str(attempt, "hint"));
 }
 
+static void add_samples(struct sb *text, const json_t *speed)
+{
+	if (js_real(speed, "samples_per_second", 0) > 0)
+		sb_addf(text, ", %.4g samples/s", js_real(speed, "samples_per_second", 0));
+}
+
 /* Prints the speed for comparing runs, without the first steps. */
-static void print_throughput(const json_t *throughput)
+static void print_throughput(const json_t *throughput, const char *unit)
 {
 	const json_t *step = json_object_get(throughput, "step_seconds");
-	AUTO(auto_free) char *speed = text_format_speed(js_real(throughput, "mean", 0));
+	AUTO(auto_free) char *speed = text_format_speed(js_real(throughput, "mean", 0), unit);
+	AUTO(sb_release) struct sb samples = SB_INIT_MAX(100);
 	AUTO(auto_free) char *parts = NULL;
 
 	if (!throughput)
@@ -155,8 +162,9 @@ static void print_throughput(const json_t *throughput)
 	if (step)
 		parts = mem_format(" (half of them within %.3g s each, 90 %% within %.3g s)",
 				   js_real(step, "p50", 0), js_real(step, "p90", 0));
-	out_line("throughput: %s over %lld steps%s", speed, (long long)js_int(throughput, "n", 0),
-		 parts ? parts : "");
+	add_samples(&samples, throughput);
+	out_line("throughput: %s%s over %lld %ss%s", speed, samples.text ? samples.text : "",
+		 (long long)js_int(throughput, "n", 0), unit ? unit : "step", parts ? parts : "");
 }
 
 /* Prints limits at risk, and notifications that could not be delivered. */
@@ -263,26 +271,29 @@ static const char *state_of(const json_t *status)
 static void print_progress(const json_t *status)
 {
 	const json_t *progress = json_object_get(status, "progress");
+	const char *unit = js_str(progress, "unit");
 	json_t *metrics = json_object_get(status, "metrics"), *value;
 	struct sb text = SB_INIT;
 	const char *name;
 
 	if (json_object_get(progress, "step")) {
-		sb_addf(&text, "step %lld", (long long)js_int(progress, "step", 0));
+		sb_addf(&text, "%s %lld", unit ? unit : "step",
+			(long long)js_int(progress, "step", 0));
 		if (json_object_get(progress, "of"))
 			sb_addf(&text, " of %lld", (long long)js_int(progress, "of", 0));
 		if (js_real(progress, "rate", 0) > 0 && !json_object_get(status, "stopping") &&
 		    !json_object_get(status, "stalled")) {
 			AUTO(auto_free)
-			char *speed = text_format_speed(js_real(progress, "rate", 0));
+			char *speed = text_format_speed(js_real(progress, "rate", 0), unit);
 
 			sb_addf(&text, ", %s", speed);
+			add_samples(&text, progress);
 		}
 		out_line("progress:   %s", text.text);
 		sb_clear(&text);
 	}
 	json_object_foreach (metrics, name, value) {
-		if (strcmp(name, "step") == 0)
+		if (strcmp(name, unit ? unit : "step") == 0)
 			continue;
 		if (json_is_string(value))
 			sb_addf(&text, "%s%s %s", text.len ? "  " : "", name,
@@ -294,7 +305,7 @@ static void print_progress(const json_t *status)
 	if (text.len)
 		out_line("metrics:    %s", text.text);
 	sb_release(&text);
-	print_throughput(json_object_get(status, "throughput"));
+	print_throughput(json_object_get(status, "throughput"), unit);
 	print_risks(status);
 }
 

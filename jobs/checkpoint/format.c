@@ -5,6 +5,7 @@
 #include <fnmatch.h>
 #include <string.h>
 
+#include "jobs/base/crc32c.h"
 #include "jobs/base/fs/fs.h"
 #include "jobs/base/text/text.h"
 
@@ -129,18 +130,6 @@ static int prove_npy(int fd, uint64_t size, struct sb *why)
 	if (known > 0 && (size < data || size - data != bytes))
 		return bad(why, "is not as long as its header says");
 	return known;
-}
-
-static uint32_t crc32c(const unsigned char *bytes, size_t len)
-{
-	uint32_t crc = ~0u;
-
-	for (size_t i = 0; i < len; i++) {
-		crc ^= bytes[i];
-		for (int bit = 0; bit < 8; bit++)
-			crc = crc >> 1 ^ (crc & 1 ? 0x82f63b78u : 0);
-	}
-	return ~crc;
 }
 
 /* Magic, length of the file (little endian), content, CRC-32C of the bytes before it: seen in

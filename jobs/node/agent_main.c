@@ -382,6 +382,7 @@ static void relay_output(struct agent *agent)
 
 	if (agent->config.object_workspace) {
 		output_relay_init(&agent->relay, STDOUT_FILENO, agent->log_fd, NULL, agent->loop);
+		output_relay_note(&agent->relay, &agent->uploader.orders);
 		return;
 	}
 	output_relay_init(&agent->relay, copies ? STDOUT_FILENO : -1, -1, &agent->uploader.orders,

@@ -106,6 +106,7 @@ void orders_give_bytes(struct orders *orders, const char *kind, const char *byte
 	json_t *order = orders_new(kind);
 
 	js_put(order, "bytes", json_integer((json_int_t)len));
+	js_put(order, "at", json_integer(clock_utc_now().ms));
 	add(orders, order, bytes, len);
 }
 

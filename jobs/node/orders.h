@@ -38,7 +38,7 @@ void orders_end(struct orders *orders);
 json_t *orders_new(const char *kind);
 /* Adds an order and takes its reference. */
 void orders_give(struct orders *orders, json_t *order);
-/* Adds an order with these bytes. */
+/* Adds an order with these bytes, and the time ("at", UTC in ms). */
 void orders_give_bytes(struct orders *orders, const char *kind, const char *bytes, size_t len);
 /* Gives the helper more, as far as it takes it: to be called now and then. */
 void orders_push(struct orders *orders);

@@ -23,6 +23,7 @@ void screen_freep(struct screen **screen)
 		return;
 	status_freep(&(*screen)->status);
 	json_decref((*screen)->metrics);
+	free((*screen)->unit);
 	free((*screen)->folder);
 	free((*screen)->charted);
 	free(*screen);
@@ -160,6 +161,9 @@ static void on_progress(struct screen *screen, const struct event *ev)
 		screen->of = ev->of;
 	if (EVENT_HAS(ev, rate))
 		screen->rate = step_rate_reported(ev->rate);
+	screen->samples_per_second = EVENT_HAS(ev, samples_per_second) ? ev->samples_per_second : 0;
+	if (EVENT_HAS(ev, unit) && !screen->unit)
+		screen->unit = mem_copy(ev->unit);
 	if (EVENT_HAS(ev, step)) {
 		screen->step = ev->step;
 		screen->step_ms = seen.ms;

@@ -35,12 +35,14 @@ struct screen {
 	/* steps and values of the training, progress updates included */
 	struct step_rate_window steps;
 	struct sparkline chart;
-	json_t *metrics;       /* name → last value */
-	char *charted;         /* name of the metric shown as a chart; NULL: not chosen yet */
-	int64_t step, of;      /* -1: not known */
-	int64_t step_ms;       /* when the step was seen */
-	int64_t value_step;    /* step of the newest value in the chart */
-	struct step_rate rate; /* as reported */
+	json_t *metrics;           /* name → last value */
+	char *unit;                /* of progress; NULL: steps */
+	double samples_per_second; /* not positive: not known */
+	char *charted;             /* name of the metric shown as a chart; NULL: not chosen yet */
+	int64_t step, of;          /* -1: not known */
+	int64_t step_ms;           /* when the step was seen */
+	int64_t value_step;        /* step of the newest value in the chart */
+	struct step_rate rate;     /* as reported */
 };
 
 #endif

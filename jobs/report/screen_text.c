@@ -298,13 +298,16 @@ static void add_speed(struct screen_text_view *view)
 	const struct screen *screen = view->screen;
 	struct row_layout *layout = &view->layout;
 	bool timed = screen->of > screen->step, wide = layout->width >= SPEED_COLUMNS;
-	AUTO(auto_free) char *speed = text_format_speed(step_rate_per_second(screen->rate));
+	AUTO(auto_free)
+	char *speed = text_format_speed(step_rate_per_second(screen->rate), screen->unit);
 
 	if (screen->stages[PHASE_TRAIN].state != SCREEN_STAGE_UNDER_WAY || halts(view) ||
 	    !step_rate_is_known(screen->rate))
 		return;
 	row_layout_row(layout, timed && !wide ? RANK_METRICS : RANK_TIME, "speed:");
 	row_layout_add(layout, MARK_NONE, "%s", speed);
+	if (screen->samples_per_second > 0 && wide)
+		row_layout_add(layout, MARK_NONE, ", %.4g samples/s", screen->samples_per_second);
 	if (timed && wide)
 		row_layout_add(layout, MARK_NONE, ", ");
 	else if (timed)
@@ -321,7 +324,8 @@ static void add_steps(struct screen_text_view *view)
 	if (screen->step < 0)
 		return;
 	row_layout_row(layout, RANK_NOW, "progress:");
-	row_layout_add(layout, MARK_NONE, "step %lld", (long long)screen->step);
+	row_layout_add(layout, MARK_NONE, "%s %lld", screen->unit ? screen->unit : "step",
+		       (long long)screen->step);
 	if (screen->of > 0) {
 		double share = (double)screen->step / (double)screen->of;
 

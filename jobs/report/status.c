@@ -30,6 +30,7 @@ void status_freep(struct status **status)
 	free((*status)->tries);
 	json_decref((*status)->jit);
 	halt_release(&(*status)->halt);
+	run_tally_release(&(*status)->tally);
 	free(*status);
 	*status = NULL;
 }
@@ -163,6 +164,7 @@ static void forget_speed(struct status *status)
 	json_t *progress = json_object_get(status->root, "progress");
 
 	json_object_del(progress, "rate");
+	json_object_del(progress, "samples_per_second");
 	json_object_del(progress, "eta");
 	status->ends.ms = 0;
 }
@@ -312,7 +314,8 @@ static void on_progress(struct status *status, const struct event *ev)
 	json_t *attempt = find_attempt(status, PHASE_TRAIN, ev->attempt);
 
 	/* The cost is forecast from the same end of the training as the limits are. */
-	status_put(progress, ev, EVF_step, EVF_of, EVF_rate, EVF_eta, EVF_COUNT);
+	status_put(progress, ev, EVF_step, EVF_of, EVF_rate, EVF_samples_per_second, EVF_unit,
+		   EVF_eta, EVF_COUNT);
 	if (EVENT_HAS(ev, eta))
 		status->ends = flow_training_ends(ev->at, ev);
 	if (EVENT_HAS(ev, metrics))
@@ -549,4 +552,5 @@ void status_add(struct status *status, const struct event *ev)
 	if (changes[ev->kind])
 		changes[ev->kind](status, ev);
 	halt_add(&status->halt, ev);
+	run_tally_add(&status->tally, ev);
 }

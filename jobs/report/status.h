@@ -45,4 +45,7 @@ struct status *status_from_kept(const void *bytes, size_t len);
  * `with_attempts` false the attempts are left out, as for a list. */
 json_t *status_json(const struct status *status, struct utc now, bool with_attempts);
 
+/* Returns what the run adds to the statistics of all runs (stats.h), a new reference. */
+json_t *status_tally(const struct status *status, struct utc now);
+
 #endif

@@ -4,6 +4,7 @@
 
 #include "jobs/flow/ledger.h"
 #include "jobs/report/halt.h"
+#include "jobs/report/run_tally.h"
 #include "jobs/report/status.h"
 
 struct status {
@@ -21,6 +22,7 @@ struct status {
 	double price_per_hour; /* all nodes; 0: unknown */
 	struct ledger ledger;
 	struct halt halt;
+	struct run_tally tally;
 };
 
 /* Returns the named member object, created if absent; an instant as text. */

@@ -163,3 +163,39 @@ json_t *status_json(const struct status *status, struct utc now, bool with_attem
 		js_put(result, "attempts", json_deep_copy(status->attempts));
 	return result;
 }
+
+/* Milliseconds by bin, zeros left out. */
+static json_t *bins_json(const int64_t ms[BIN_COUNT])
+{
+	json_t *bins = json_object();
+
+	for (int bin = 0; bin < BIN_COUNT; bin++)
+		if (ms[bin] != 0)
+			js_put(bins, ledger_bin_names[bin], json_integer(ms[bin]));
+	return bins;
+}
+
+json_t *status_tally(const struct status *status, struct utc now)
+{
+	static const char *const members[] = { "name", "engine", "created", "ended", "state" };
+	json_auto_t *jit = json_array_size(status->jit) ? jit_json(status) : NULL;
+	json_t *tally = json_object();
+	struct ledger_view view;
+
+	ledger_at(&status->ledger, now, &view);
+	for (size_t i = 0; i < STK_LENGTH(members); i++)
+		js_put_str(tally, members[i], js_str(status->root, members[i]));
+	js_put(tally, "exit_code", json_incref(json_object_get(status->root, "exit_code")));
+	run_tally_put(&status->tally, tally);
+	js_put(tally, "ms", bins_json(view.ms));
+	js_put(tally, "held", bins_json(view.held_ms));
+	js_put(tally, "kept", json_integer(view.kept_ms));
+	if (view.billed_ms >= 0)
+		js_put(tally, "billed", json_integer(view.billed_ms));
+	if (status->price_per_hour > 0)
+		js_put(tally, "price", json_real(status->price_per_hour));
+	js_put(tally, "late", json_incref(json_object_get(jit, "graphs")));
+	js_put(tally, "late_seconds", json_incref(json_object_get(jit, "seconds")));
+	js_put(tally, "late_cost", json_incref(json_object_get(jit, "cost")));
+	return tally;
+}

@@ -8,7 +8,7 @@
 #include "jobs/base/maker.h"
 #include "jobs/report/status_internal.h"
 
-#define FORM 1 /* version of struct status_kept */
+#define FORM 2 /* version of struct status_kept */
 
 struct status_kept {
 	int64_t form;
@@ -34,6 +34,8 @@ void status_keep(const struct status *status, struct sb *ret)
 	js_put_str(rest, "waits", status->waits);
 	js_put_str(rest, "reason", status->halt.reason);
 	js_put_str(rest, "silence", status->halt.silence);
+	js_put(rest, "machines", json_incref(status->tally.machines));
+	js_put_str(rest, "instance", status->tally.instance);
 	line = js_line(rest);
 	sb_add(ret, kept, sizeof *kept);
 	sb_adds(ret, line);
@@ -69,5 +71,7 @@ struct status *status_from_kept(const void *bytes, size_t len)
 	status->waits = copy_of(rest, "waits");
 	status->halt.reason = copy_of(rest, "reason");
 	status->halt.silence = copy_of(rest, "silence");
+	status->tally.machines = json_incref(json_object_get(rest, "machines"));
+	status->tally.instance = copy_of(rest, "instance");
 	return status;
 }

@@ -10,13 +10,13 @@
 #define STK_RUN_DRIVER_INTERNAL_H
 
 #include "jobs/base/process/loop.h"
+#include "jobs/base/text/tail.h"
 #include "jobs/cache/graphs/graph_tally.h"
 #include "jobs/cache/manifest/key_claim.h"
 #include "jobs/engine/engine.h"
 #include "jobs/flow/flow.h"
 #include "jobs/run/attempt/metrics.h"
 #include "jobs/run/attempt/order.h"
-#include "jobs/run/attempt/tail.h"
 #include "jobs/run/driver.h"
 #include "jobs/run/plan/preflight.h"
 

@@ -291,11 +291,17 @@ void bind_spec(struct binder *binder)
 	bind_section(binder, FIELD_NONE, spec->tree, spec->root, at, NULL);
 }
 
-json_t *bind_field(struct binder *binder, field_id field, const struct entry *entry)
+json_t *bind_field_as(struct binder *binder, field_id field, const char *name,
+		      const struct entry *entry)
 {
-	struct path path = { NULL, field_leaf(field), 0 };
+	struct path path = { NULL, name, 0 };
 
 	return bind_value(binder, field, entry, &path);
+}
+
+json_t *bind_field(struct binder *binder, field_id field, const struct entry *entry)
+{
+	return bind_field_as(binder, field, field_leaf(field), entry);
 }
 
 /* Defaults are constant and a test reads each with all checks: they cause no problem, and texts

@@ -57,6 +57,18 @@ static void find_failures(struct binder *binder)
 					       binder->getenv_fn, binder->reporter.problems);
 }
 
+/* Returns both lists as one, a copy; either may be NULL. */
+static char **joined(char *const *first, char *const *second)
+{
+	char **all = mem_zero(1, sizeof *all);
+	size_t count = 0;
+
+	for (int i = 0; i < 2; i++)
+		for (char *const *set = i ? second : first; set && *set; set++)
+			auto_strv_add(&all, &count, *set);
+	return all;
+}
+
 int spec_parse(const char *file, const char *text, size_t len, char *const *sets,
 	       spec_getenv_fn *getenv_fn, struct spec **ret, struct problems *ret_problems)
 {
@@ -66,6 +78,10 @@ int spec_parse(const char *file, const char *text, size_t len, char *const *sets
 				 .getenv_fn = getenv_fn ? getenv_fn : process_getenv };
 
 	spec->file = mem_copy(file);
+	spec->text = mem_copy_n(text, len);
+	spec->len = len;
+	spec->sets = joined(sets, NULL);
+	spec->getenv_fn = binder.getenv_fn;
 	spec->arena = node_arena_new();
 	binder.reporter = (struct reporter){ spec->file, ret_problems };
 	if (read_tree(&binder, text, len) == 0) {
@@ -84,6 +100,15 @@ int spec_parse(const char *file, const char *text, size_t len, char *const *sets
 		return -1;
 	*ret = TAKE(spec);
 	return 0;
+}
+
+int spec_with(const struct spec *spec, char *const *sets, struct spec **ret,
+	      struct problems *ret_problems)
+{
+	AUTO(auto_strv) char **all = joined(spec->sets, sets);
+
+	return spec_parse(spec->file, spec->text, spec->len, all, spec->getenv_fn, ret,
+			  ret_problems);
 }
 
 int spec_load(const char *path, char *const *sets, spec_getenv_fn *getenv_fn, struct spec **ret,

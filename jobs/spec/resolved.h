@@ -12,6 +12,10 @@
 
 struct spec {
 	char *file;
+	char *text; /* as it was read, and what was set in it: for spec_with() */
+	size_t len;
+	char **sets; /* NULL-terminated */
+	spec_getenv_fn *getenv_fn;
 	struct arena *arena;
 	struct node *tree; /* variables expanded, overrides applied */
 	json_t *root;      /* defaults filled in */
@@ -98,6 +102,9 @@ unsigned bind_engine_bit(const char *engine);
 /* Returns the value of one row as it stands in a file other than a spec, a new reference; NULL
  * after a problem. */
 json_t *bind_field(struct binder *binder, field_id field, const struct entry *entry);
+/* The same; problems call the field `name`. */
+json_t *bind_field_as(struct binder *binder, field_id field, const char *name,
+		      const struct entry *entry);
 /* Returns a row's default as JSON, a new reference; NULL if it has none. */
 json_t *bind_default(field_id field);
 /* Parses text as the user could have written it for a row (a default, an example, an override):
@@ -114,6 +121,7 @@ void rules_environment(struct binder *binder); /* env, secrets, env_file, pass_e
  * end. */
 bool spec_has_toolkit(const struct spec *spec);
 void rules_sagemaker(struct binder *binder);
+void sweep_check(struct binder *binder); /* sweep.c: which cells there are, and their values */
 /* Checks the spec against its machines: workers against cores, a cost limit against the price. */
 void machine_check(struct binder *binder);
 void lint_check(struct binder *binder);

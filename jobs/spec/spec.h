@@ -85,6 +85,9 @@ int spec_load(const char *path, char *const *sets, spec_getenv_fn *getenv_fn, st
 int spec_parse(const char *file, const char *text, size_t len, char *const *sets,
 	       spec_getenv_fn *getenv_fn, struct spec **ret, struct problems *ret_problems)
 	STK_MUST_CHECK;
+/* The same spec with more overrides: as it was read, whatever has become of its file. */
+int spec_with(const struct spec *spec, char *const *sets, struct spec **ret,
+	      struct problems *ret_problems) STK_MUST_CHECK;
 /* True if a text is meant as a spec, right or wrong: a map with version, name and command. */
 bool spec_is_one(const char *text, size_t len);
 void spec_freep(struct spec **spec); /* for AUTO() */
@@ -134,6 +137,9 @@ const json_t *spec_instance(const struct spec *spec);
 /* The user's own rows of the failure table, those of the spec and of failures.yaml: an array of
  * {"regex","class","hint"}. Borrowed. */
 const json_t *spec_failures(const struct spec *spec);
+/* Returns the metrics of both forms, `metrics` and `metric_definitions`: a new array of
+ * {"name","regex"}. */
+json_t *spec_metrics(const struct spec *spec);
 /* Returns USD per hour and node: resources.price or, if that is auto, the catalogue's. The
  * catalogue does not count on the local engine, which has no machine of AWS. 0: not known. */
 double spec_price(const struct spec *spec);
@@ -198,6 +204,20 @@ bool spec_has_front(const struct spec *spec);
  * look secret are "sha256:…". A reference and a text that only looks like one
  * differ, as above. A new reference. */
 json_t *spec_key_ingredients(const struct spec *spec);
+
+/* --- A sweep: the spec with other values, many times. --- */
+
+#define SPEC_SWEEP_CELLS_MAX 1000
+#define SPEC_SWEEP_RUNS_MAX  2000
+
+/* Returns the cells of the section `sweep`; NULL if the spec has none.
+ *   {"kind": "grid" | "one_at_a_time" | "list" | "ladder", "repeat", "parallel",
+ *    "on_best": true if the values of a cell are to be set on top of those of the best cell before
+ *    it (in every other ladder a cell has those of all steps up to it),
+ *    "cost": USD, "deadline_ms": limits of all runs (absent: none),
+ *    "cells": [{"name": a few words for people, "sets": ["field=value"…]: for spec_with()}…]}
+ * The first cell is the baseline. A new reference. */
+json_t *spec_sweep(const struct spec *spec);
 
 /* --- What this version cannot do yet. --- */
 

@@ -16,3 +16,16 @@ void order_release(struct order *order)
 {
 	message_release(order_message, order);
 }
+
+size_t order_progress_metric(const json_t *metrics)
+{
+	static const char *const names[] = { METRIC_STEP, METRIC_EPOCH };
+	const json_t *metric;
+	size_t i;
+
+	for (size_t k = 0; k < STK_LENGTH(names); k++)
+		json_array_foreach (metrics, i, metric)
+			if (js_is(metric, "name", names[k]))
+				return i;
+	return SIZE_MAX;
+}

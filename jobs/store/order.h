@@ -23,6 +23,10 @@
  *   node-<k>/times      (file) only if the workspace is a directory: when the bytes of the log
  *                       were written, a line "OFFSET TIME" at most once a second: from this
  *                       offset on, not before this time (UTC, ms)
+ *   node-<k>/series     (file) the readings of that log (jobs/series/series_block.h)
+ *   node-<k>/series/<start>-<offset>  only if the workspace is not a directory: some blocks
+ *                       of that file (6 and 12 digits; number of the command's start, and
+ *                       the place in the file)
  *   node-<k>/log/<offset>  only if the workspace is not a directory: the bytes of that
  *                       log from this offset on (12 digits), for readers that cannot
  *                       reach the file. The bytes of earlier starts of the same job on
@@ -132,29 +136,36 @@ extern const struct message *const order_message;
 
 void order_release(struct order *order); /* for AUTO() */
 
-#define ORDER_FILE    "order.json"
-#define REPORT_FILE   "report.json"
-#define ENGINE_FILE   "engine.json"
-#define FAILED_FILE   "failed.json"
-#define DRAIN_FILE    "drain.json"
-#define STOP_FILE     "stop.json" /* in the folder of the run: jobs/run/beside.h */
-#define DRAINED_FILE  "drained.json"
-#define ENDED_FILE    "ended.json"
-#define PROGRESS_FILE "progress.json"
-#define PACE_FILE     "pace.json"
-#define ALIVE_FILE    "alive.json"
-#define LOG_FILE      "log"
-#define TIMES_FILE    "times"
-#define LOCK_FILE     "lock"
-#define CLAIM_DIR     "claim/"
-#define LOG_OFFSET    "%012llu"
-#define LOG_SEALED    ((size_t)64 << 10)
-#define LOG_PIECE_MAX ((size_t)1 << 20)
-#define MARK_SUFFIX   ".stoker.json"
-#define METRIC_STEP   "step"
-#define ORDER_MAX     ((size_t)8 << 20) /* bytes */
-#define REPORT_MAX    ((size_t)1 << 20)
-#define CLAIM_MAX     ((size_t)64 << 10)
+/* Returns which of the metrics, [{"name","regex"}…], counts progress: the step, else the epoch;
+ * SIZE_MAX: none. */
+size_t order_progress_metric(const json_t *metrics);
+
+#define ORDER_FILE     "order.json"
+#define REPORT_FILE    "report.json"
+#define ENGINE_FILE    "engine.json"
+#define FAILED_FILE    "failed.json"
+#define DRAIN_FILE     "drain.json"
+#define STOP_FILE      "stop.json" /* in the folder of the run: jobs/run/beside.h */
+#define DRAINED_FILE   "drained.json"
+#define ENDED_FILE     "ended.json"
+#define PROGRESS_FILE  "progress.json"
+#define PACE_FILE      "pace.json"
+#define ALIVE_FILE     "alive.json"
+#define LOG_FILE       "log"
+#define TIMES_FILE     "times"
+#define SERIES_FILE    "series"
+#define LOCK_FILE      "lock"
+#define CLAIM_DIR      "claim/"
+#define LOG_OFFSET     "%012llu"
+#define LOG_SEALED     ((size_t)64 << 10)
+#define LOG_PIECE_MAX  ((size_t)1 << 20)
+#define MARK_SUFFIX    ".stoker.json"
+#define METRIC_STEP    "step"
+#define METRIC_EPOCH   "epoch"           /* progress where there is no step */
+#define METRIC_SAMPLES "samples"         /* of the training so far */
+#define ORDER_MAX      ((size_t)8 << 20) /* bytes */
+#define REPORT_MAX     ((size_t)1 << 20)
+#define CLAIM_MAX      ((size_t)64 << 10)
 
 /* Variables of the agent's own environment. The command and all its processes inherit the token. */
 #define ORDER_TOKEN   "STOKER_TOKEN"

@@ -397,3 +397,16 @@ def test_who_waits_for_a_claim_asks_ever_more_rarely(job):
     assert len(asked()) <= 15, len(asked())
     job.gate.touch()
     assert cli.finish(driver).code == 0
+
+
+def test_a_sweep_with_everything_on_s3_goes_on_from_another_home(job):
+    job.write(sweep={"list": [{}, {"tags.try": "2"}], "parallel": 2})
+    done = job.stoker("--json", "sweep", job.spec_path, "--id", "s")
+    assert done.code == 0, str(done)
+    assert [row["run"] for row in done.lines] == ["s-1-1", "s-2-1"]
+    phases = [phase for run in ("s-1-1", "s-2-1") for phase, _ in submitted(events_are_whole(job, run))]
+    assert sorted(phases) == ["precompile", "train", "train"], "equal graphs compile once"
+    other, since = job.elsewhere(), len(job.effects("start"))
+    assert job.ok("--json", "compare", "s", env=other).lines == done.lines
+    again = job.stoker("--json", "sweep", job.spec_path, "--id", "s", env=other)
+    assert again.code == 0 and again.lines == done.lines and len(job.effects("start")) == since

@@ -92,8 +92,7 @@ def test_the_request_is_the_estimators_field_by_field(far):
         env={"FI_EFA_FORK_SAFE": "1"},
         compile={"kind": "neuron", "cache_url": "s3://bucket/s3-neuron-cache",
                  "overrides": {"hyperparameters": {"max_steps": 200}}},  # as long as the training, in the sample
-        metrics=[{"name": each["Name"], "regex": each["Regex"]}
-                 for each in sent["AlgorithmSpecification"]["MetricDefinitions"]])
+        metrics=None, metric_definitions=sent["AlgorithmSpecification"]["MetricDefinitions"])
     plan = far.plan()
     for request in plan["requests"]:
         phase, (call,) = request["phase"], request["sends"]
@@ -180,6 +179,13 @@ def test_both_phases_run_and_the_second_run_is_warm(far, nodes):
     assert said["complete"] and said["graphs"] == said["done"] > 0 and said["sources"]["log"]["misses"] > 0, said
     status = far.status("one")
     assert status["jit"]["graphs"] == 0 and status["progress"]["step"] == 8 and "loss" in status["metrics"]
+    # Without an agent the readings are those of the service's log, at its times.
+    rows = far.ok("--json", "metrics", "one").lines
+    for node in range(nodes):
+        log = "".join(far.ok("logs", "one", "--phase", "train", "--node", str(node)).out)
+        steps = [int(step) for step in re.findall(r"step: ([0-9]+)", log)]
+        assert [row["value"] for row in rows if row["name"] == "step" and row["node"] == node] == steps
+    assert all(row["counts"] and row["at"] and row["attempt"] == 1 for row in rows) and len(rows) >= 8
     assert [(row["class"], row["exit"]) for row in status["attempts"]] == [("none", 0)] * 2
     far.run("--id", "two")
     assert submitted(far, "two") == [("train", 1)]

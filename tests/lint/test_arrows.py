@@ -17,14 +17,15 @@ ARROWS = {
     "source": ["store", "base"],
     "cache": ["store", "base"],
     "checkpoint": ["store", "base"],
+    "series": ["store", "base"],
     "engine": ["store", "aws", "base"],
     "report": ["flow", "base"],
-    "node": ["cache", "checkpoint", "source/archive.h", "store", "aws/credentials/secret.h", "aws/credentials/secrets.h",
+    "node": ["series", "cache", "checkpoint", "source/archive.h", "store", "aws/credentials/secret.h", "aws/credentials/secrets.h",
              "base"],
     "post": ["base/process/program.h"],
     "launch": [],
-    "run": ["flow", "spec", "engine", "source", "cache", "checkpoint", "store", "aws",
-            "base"],
+    "run": ["flow", "spec", "engine", "source", "series", "cache", "checkpoint", "store",
+            "aws", "base"],
 }
 HOUSE = r"(jobs|aws|cmd)/"
 CMD_MAY_USE = sorted(ARROWS)

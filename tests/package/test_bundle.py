@@ -40,6 +40,7 @@ share/doc/stoker/licences/libc6
 share/doc/stoker/licences/libcurl4
 share/doc/stoker/licences/libarchive-dev
 share/doc/stoker/licences/ca-certificates
+share/doc/stoker/licences/libjs-dygraphs
 share/doc/stoker/licences/common-licenses/GPL-2
 """.split()
 

@@ -155,7 +155,7 @@ def test_its_papers_say_the_same_version(package, installed):
     assert {"libc", "libcrypto", "libcurl", "libjansson", "libpcre2-8", "libz"} <= {
         path.name.split(".so")[0] for path in libraries.iterdir()}
     there = {path.name for path in (docs / "licences").iterdir()}
-    assert {"ca-certificates", "libarchive-dev", "common-licenses"} <= there and "unknown" not in there
+    assert {"ca-certificates", "libarchive-dev", "libjs-dygraphs", "common-licenses"} <= there and "unknown" not in there
     assert not bundle.without_licence(libraries, docs / "licences")
 
 

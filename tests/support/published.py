@@ -11,7 +11,8 @@ import jsonschema
 EVENTS = ("run", "attach", "resume", "stop", "events")
 NAMES = {"cache pull": "copy", "cache push": "copy", "cp": "copy", "wait": "status"}
 COMMANDS = (*EVENTS, "init", "validate", "plan", "status", "rm", "list", "logs", "version", "completion", "help",
-            "cp", "wait", "diff", "exec", "cache", "schema", "complete", "manual")
+            "cp", "wait", "diff", "metrics", "compare", "sweep", "report", "stats", "export", "exec", "cache", "schema", "complete",
+            "manual")
 # The word behind one of these is its value, and no command.
 WITH_VALUE = ("--state", "--profile", "--region", "--color")
 

@@ -1,6 +1,7 @@
 /* JSON helpers on top of Jansson: see js.h. */
 #include "jobs/base/text/js.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,7 +11,8 @@
 
 /* JSON_ALLOW_NUL: one "\u0000" in a log line must not make a whole reply unreadable. */
 #define PARSE_FLAGS (JSON_REJECT_DUPLICATES | JSON_DECODE_ANY | JSON_ALLOW_NUL)
-#define DUMP_FLAGS  (JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(15))
+#define DIGITS      15
+#define DUMP_FLAGS  (JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(DIGITS))
 
 /* Append Jansson's reason without the excerpt after " near ": the text may be
  * a credentials file or a reply that holds a secret. */
@@ -68,9 +70,9 @@ static char *dump(const json_t *value, size_t flags)
 
 /* JSON allows characters that steer a terminal (C1 controls, DEL, changes of direction). All of
  * them lie inside strings, where an escape means the same. */
-char *js_line(const json_t *value)
+static char *line(const json_t *value, size_t flags)
 {
-	AUTO(auto_free) char *plain = dump(value, DUMP_FLAGS);
+	AUTO(auto_free) char *plain = dump(value, flags);
 	size_t len = strlen(plain), from = 0;
 	struct sb safe = SB_INIT_MAX(SIZE_MAX / 2);
 
@@ -92,6 +94,43 @@ char *js_line(const json_t *value)
 		return TAKE(plain);
 	sb_add(&safe, plain + from, len - from);
 	return sb_take(&safe);
+}
+
+char *js_line(const json_t *value)
+{
+	return line(value, DUMP_FLAGS);
+}
+
+/* Returns the fewest digits, from DIGITS on, with which all numbers in the value read back the
+ * same. */
+static int digits_of(const json_t *value)
+{
+	int digits = DIGITS, of_member;
+	const json_t *member;
+	const char *key;
+	char text[40];
+	size_t i;
+
+	if (json_is_real(value))
+		while (digits < 17) {
+			snprintf(text, sizeof text, "%.*g", digits, json_real_value(value));
+			if (strtod(text, NULL) == json_real_value(value))
+				break;
+			digits++;
+		}
+	json_array_foreach (value, i, member)
+		if ((of_member = digits_of(member)) > digits)
+			digits = of_member;
+	json_object_foreach ((json_t *)value, key, member)
+		if ((of_member = digits_of(member)) > digits)
+			digits = of_member;
+	return digits;
+}
+
+char *js_line_exact(const json_t *value)
+{
+	return line(value,
+		    JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION((size_t)digits_of(value)));
 }
 
 void js_digest(const json_t *value, char hex[65])
@@ -166,6 +205,17 @@ void js_put_str(json_t *object, const char *key, const char *text)
 {
 	if (text)
 		js_put(object, key, js_text(text, strlen(text)));
+}
+
+json_t *js_number(double value)
+{
+	if (isnan(value))
+		return json_string("nan");
+	if (isinf(value))
+		return json_string(value > 0 ? "inf" : "-inf");
+	if (value == floor(value) && fabs(value) < 9e15 && !(value == 0 && signbit(value)))
+		return json_integer((json_int_t)value);
+	return json_real(value);
 }
 
 json_t *js_text(const char *bytes, size_t len)

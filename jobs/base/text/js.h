@@ -24,6 +24,8 @@ int js_load(const char *path, size_t max, json_t **ret, struct err **err);
 /* The value in one line, in insertion order: for output and the journal. Characters that could
  * steer a terminal are written as \uXXXX, which means the same. The caller frees it. */
 char *js_line(const json_t *value);
+/* The same with so many digits that each number reads back the same: for measurements. */
+char *js_line_exact(const json_t *value);
 /* SHA-256 over the canonical form: one line, keys sorted, no spaces. Equal values give equal
  * digests. */
 void js_digest(const json_t *value, char hex[65]);
@@ -42,5 +44,7 @@ json_t *js_path(const json_t *object, const char *dotted);
 void js_put(json_t *object, const char *key, json_t *value);
 void js_put_str(json_t *object, const char *key, const char *text);
 json_t *js_text(const char *bytes, size_t len);
+/* A number; JSON has no word for nan, inf and -inf: they are strings. */
+json_t *js_number(double value);
 
 #endif

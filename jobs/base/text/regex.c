@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "jobs/base/clock.h"
+#include "jobs/base/text/pattern_text.h"
 #include "jobs/base/text/text.h"
 
 /* Limits per starting point: steps that PCRE2 may take, nesting depth, and memory (KiB). */
@@ -35,6 +36,10 @@ struct scratch {
 struct regex {
 	pcre2_code *code;
 	size_t groups;
+	/* Where a match begins with a known text, most searches end without PCRE2, whose calls cost
+	 * more than to look for that. */
+	char prefix[PATTERN_TEXT_PREFIX];
+	size_t prefix_len;
 	struct scratch *scratch;
 };
 
@@ -91,6 +96,7 @@ int regex_compile(const char *pattern, struct regex **ret, struct err **err)
 		return err_hint(err, "write (?:...) for a group whose text is not needed");
 	}
 	re->groups = groups;
+	re->prefix_len = pattern_text_prefix(pattern, re->prefix);
 	re->scratch = scratch_new(re->code);
 	*ret = TAKE(re);
 	return 0;
@@ -170,6 +176,13 @@ bool regex_find(const struct regex *re, const char *text, size_t len, size_t sta
 
 	if (start > len)
 		return false;
+	if (re->prefix_len > 0) {
+		const char *begin = memmem(text + start, len - start, re->prefix, re->prefix_len);
+
+		if (!begin)
+			return false;
+		start = (size_t)(begin - text);
+	}
 	found = search(re, text, len, start);
 	if (found < 0 && found != PCRE2_ERROR_NOMATCH)
 		re->scratch->given_up++;

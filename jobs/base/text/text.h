@@ -37,6 +37,11 @@ bool text_is_control(uint32_t code);
  * Independent of the locale. */
 size_t text_float(const char *text, size_t len, double *ret_value);
 
+#define TEXT_NUMBER 32
+/* Writes the number with the fewest digits that read back the same; nan, inf and -inf as such.
+ * Returns `ret`. */
+const char *text_number(double value, char ret[TEXT_NUMBER]);
+
 /* "90s", "2h", "7d", "1.5h", "250ms" (ms s m h d w; "0" needs no unit) →
  * milliseconds; "8GiB", "512 MiB", "64KB", "1000000" (B, KB to TB by 1000, KiB to
  * TiB by 1024; a blank may stand before the unit) → bytes. Decimals are rounded
@@ -46,8 +51,9 @@ bool text_size(const char *text, uint64_t *ret_bytes);
 
 /* "1m 05s", "2.1 s", "340 ms": for people. The caller frees it. */
 char *text_format_duration(int64_t ms);
-/* "6.67 steps/s", or "3.00 s/step" below one step a second. */
-char *text_format_speed(double steps_per_second);
+/* "6.67 steps/s", or "3.00 s/step" below one step a second; of another unit than steps, if it is
+ * not NULL. */
+char *text_format_speed(double steps_per_second, const char *unit);
 char *text_format_bytes(uint64_t bytes);
 
 /* Edit distance over bytes, in which a swap of neighbours counts as one edit; `limit` + 1 stands

@@ -1,5 +1,7 @@
 /* Numbers, sizes and durations in text: see text.h. */
 #include <locale.h>
+#include <math.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -64,23 +66,35 @@ static size_t decimal_length(const char *text, size_t len)
 	return end;
 }
 
+#define NUMBER_BRIEF 64
+
+static pthread_once_t c_locale_once = PTHREAD_ONCE_INIT;
+static locale_t c_locale;
+
+static void make_c_locale(void)
+{
+	c_locale = newlocale(LC_ALL_MASK, "C", NULL);
+	if (!c_locale)
+		abort();
+}
+
 size_t text_float(const char *text, size_t len, double *ret_value)
 {
 	size_t sign = len > 0 && (text[0] == '+' || text[0] == '-');
 	size_t size = word_length(text + sign, len - sign);
-	AUTO(auto_free) char *copy = NULL;
-	locale_t c_locale;
+	AUTO(auto_free) char *longer = NULL;
+	char brief[NUMBER_BRIEF], *copy = brief;
 
 	if (size == 0)
 		size = decimal_length(text + sign, len - sign);
 	if (size == 0)
 		return 0;
-	copy = mem_copy_n(text, sign + size);
-	c_locale = newlocale(LC_ALL_MASK, "C", NULL);
-	if (!c_locale)
-		abort();
+	if (sign + size >= sizeof brief)
+		copy = longer = mem_copy_n(text, sign + size);
+	else
+		*(char *)mempcpy(brief, text, sign + size) = '\0';
+	pthread_once(&c_locale_once, make_c_locale);
 	*ret_value = strtod_l(copy, NULL, c_locale);
-	freelocale(c_locale);
 	return sign + size;
 }
 
@@ -140,6 +154,27 @@ static uint64_t unit_find(const struct text_number_unit *units, size_t count, co
 		if (strcmp(units[i].name, name) == 0)
 			return units[i].value;
 	return 0;
+}
+
+const char *text_number(double value, char ret[TEXT_NUMBER])
+{
+	double same;
+
+	if (isnan(value) || isinf(value)) {
+		snprintf(ret, TEXT_NUMBER, "%s", isnan(value) ? "nan" : value > 0 ? "inf" : "-inf");
+		return ret;
+	}
+	/* Most numbers of most logs are whole. */
+	if (value == floor(value) && fabs(value) < 1e15 && !(value == 0 && signbit(value))) {
+		snprintf(ret, TEXT_NUMBER, "%lld", (long long)value);
+		return ret;
+	}
+	for (int digits = 15; digits <= 17; digits++) {
+		snprintf(ret, TEXT_NUMBER, "%.*g", digits, value);
+		if (text_float(ret, strlen(ret), &same) > 0 && same == value)
+			break;
+	}
+	return ret;
 }
 
 bool text_duration(const char *text, int64_t *ret_ms)
@@ -206,16 +241,16 @@ char *text_format_duration(int64_t ms)
 	return mem_format("%s%llud %02lluh", sign, s / 86400, s % 86400 / 3600);
 }
 
-char *text_format_speed(double steps_per_second)
+char *text_format_speed(double steps_per_second, const char *unit)
 {
 	bool slow = steps_per_second < 1;
 	double value = slow && steps_per_second > 0 ? 1 / steps_per_second : steps_per_second;
 
-	return mem_format("%.*f %s",
+	return mem_format(slow ? "%.*f s/%s" : "%.*f %ss/s",
 			  value < 10    ? 2
 			  : value < 100 ? 1
 					: 0,
-			  value, slow ? "s/step" : "steps/s");
+			  value, unit ? unit : "step");
 }
 
 char *text_format_bytes(uint64_t bytes)

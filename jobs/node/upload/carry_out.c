@@ -44,6 +44,7 @@ json_t *carry_out_line(enum uploader_news news)
 
 void carry_out_release(struct carrier *carrier)
 {
+	log_series_release(&carrier->series);
 	auto_close(&carrier->log_fd);
 	auto_close(&carrier->times_fd);
 	carrier->log_fd = carrier->times_fd = -1;
@@ -123,12 +124,21 @@ static void date_log(struct carrier *carrier)
 	(void)!write(carrier->times_fd, entry, strlen(entry));
 }
 
+/* The number of the start is known with the claim, and the command starts after it. */
+static void read_log(struct carrier *carrier, const json_t *order, const char *bytes, size_t len)
+{
+	struct log_growth growth = { { js_int(order, "at", 0) }, false, bytes, len };
+	struct stat st;
+
+	if (carrier->claimed && fstat(carrier->log_fd, &st) == 0)
+		log_series_grow(&carrier->series, &carrier->config, (uint64_t)st.st_size, &growth);
+}
+
 static void do_log(struct carrier *carrier, const json_t *order, const char *bytes, size_t len)
 {
 	int failed;
 	json_t *line;
 
-	(void)order;
 	if (carrier->log_lost)
 		return;
 	failed = open_log(carrier);
@@ -136,12 +146,26 @@ static void do_log(struct carrier *carrier, const json_t *order, const char *byt
 		date_log(carrier);
 		failed = output_relay_write(carrier->log_fd, bytes, len);
 	}
-	if (!failed)
+	if (!failed) {
+		read_log(carrier, order, bytes, len);
 		return;
+	}
 	carrier->log_lost = true;
 	line = carry_out_line(UPLOADER_LOG_LOST);
 	js_put(line, "errno", json_integer(failed));
 	carrier->say(carrier->arg, line);
+}
+
+/* Where the workspace is not a directory, the agent itself writes the log. */
+static void do_grown(struct carrier *carrier, const json_t *order, const char *bytes, size_t len)
+{
+	struct log_growth growth = { .at = { js_int(order, "at", 0) },
+				     .late = js_bool(order, "late", false) };
+
+	(void)bytes, (void)len;
+	if (carrier->claimed)
+		log_series_grow(&carrier->series, &carrier->config,
+				(uint64_t)js_int(order, "size", 0), &growth);
 }
 
 /* A log that cannot be synced is as a power cut leaves it. */
@@ -240,10 +264,10 @@ static const struct {
 	const char *name;
 	void (*fn)(struct carrier *carrier, const json_t *order, const char *bytes, size_t len);
 } rows[] = {
-	{ "claimed", do_claimed }, { "report", do_report }, { "log", do_log },
-	{ "sync", do_sync },       { "flag", do_flag },     { "progress", do_progress },
-	{ "pace", do_pace },       { "sum", do_sum },       { "look", do_look },
-	{ "last", do_last },
+	{ "claimed", do_claimed },   { "report", do_report }, { "log", do_log },
+	{ "grown", do_grown },       { "sync", do_sync },     { "flag", do_flag },
+	{ "progress", do_progress }, { "pace", do_pace },     { "sum", do_sum },
+	{ "look", do_look },         { "last", do_last },
 };
 
 void carry_out(struct carrier *carrier, const json_t *order, const char *bytes, size_t len)

@@ -13,6 +13,7 @@
 
 #include "jobs/node/claim.h"
 #include "jobs/node/setup/agent_config.h"
+#include "jobs/node/upload/log_series.h"
 #include "jobs/node/upload/uploader.h"
 
 struct carrier {
@@ -30,6 +31,7 @@ struct carrier {
 	int times_fd;         /* the same for the times of the log */
 	struct mono dated_at; /* when the last of them was written; ms 0: never */
 	bool log_lost;
+	struct log_series series; /* of that log */
 };
 
 void carry_out_release(struct carrier *carrier); /* closes the files */

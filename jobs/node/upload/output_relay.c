@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "jobs/base/err.h"
@@ -10,6 +11,8 @@
 
 #define PREFIX_LEN (sizeof AGENT_LINE - 1)
 #define OUTPUT_MAX ((size_t)1 << 20) /* bytes that the reader has not taken yet */
+#define NOTES_MAX  200               /* in a second */
+#define NOTES_WAIT 5000              /* ms after which notes that nobody takes are no use */
 
 void output_relay_init(struct output_relay *relay, int fd, int file_fd, struct orders *orders,
 		       struct loop *loop)
@@ -52,6 +55,39 @@ int output_relay_write(int fd, const char *bytes, size_t len)
 	return 0;
 }
 
+void output_relay_note(struct output_relay *relay, struct orders *notes)
+{
+	relay->notes = notes;
+}
+
+/* Tells the length of the log file. Of a flood only some, and none while the reader hangs: the next
+ * note tells the rest. */
+static void note_length(struct output_relay *relay)
+{
+	int fd = relay->file_fd >= 0 ? relay->file_fd : relay->outlet.fd;
+	struct mono now = clock_mono_now();
+	struct stat st;
+	json_t *order;
+
+	if (now.ms - relay->noted_at.ms >= 1000) {
+		relay->noted_at = now;
+		relay->noted = 0;
+	}
+	if (relay->noted++ >= NOTES_MAX || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+		return;
+	if (orders_wait_ms(relay->notes) >= NOTES_WAIT) {
+		relay->withheld = true;
+		return;
+	}
+	order = orders_new("grown");
+	js_put(order, "size", json_integer((json_int_t)st.st_size));
+	js_put(order, "at", json_integer(clock_utc_now().ms));
+	if (relay->withheld)
+		js_put(order, "late", json_true());
+	relay->withheld = false;
+	orders_give(relay->notes, order);
+}
+
 /* Writes what has gathered. The reader may follow the log live, so nothing waits for more. */
 static void write_out(struct output_relay *relay)
 {
@@ -67,6 +103,8 @@ static void write_out(struct output_relay *relay)
 		outlet_put(&relay->outlet, out->text, out->len);
 	if (relay->file_fd < 0 && !relay->orders && !relay->failed)
 		relay->failed = relay->outlet.failed;
+	if (relay->notes && out->len > 0)
+		note_length(relay);
 	sb_clear(&relay->out);
 }
 

@@ -21,6 +21,10 @@ struct output_relay {
 	struct outlet outlet; /* destination of the output */
 	int file_fd; /* log file, which counts for more than that; -1: none; the caller's */
 	struct orders *orders; /* to the process that writes the log file instead; NULL: none */
+	struct orders *notes;  /* to the process that reads the log file; NULL: none */
+	struct mono noted_at;  /* begin of the second in which `noted` of them were given */
+	int noted;
+	bool withheld; /* the reader hung when the newest one was due */
 	/* errno of the first failed write (to the file, if any; the caller's to set, if another
 	 * process writes it); the rest is dropped. */
 	int failed;
@@ -35,6 +39,9 @@ struct output_relay {
 void output_relay_init(struct output_relay *relay, int fd, int file_fd, struct orders *orders,
 		       struct loop *loop);
 void output_relay_release(struct output_relay *relay);
+
+/* From now on these orders tell how long the log file is, and since when. */
+void output_relay_note(struct output_relay *relay, struct orders *notes);
 
 /* Writes all of it, again where it failed for causes that may pass. Returns 0, or errno. */
 int output_relay_write(int fd, const char *bytes, size_t len);

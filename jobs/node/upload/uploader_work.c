@@ -14,6 +14,7 @@
 #include "jobs/node/node_flag.h"
 #include "jobs/node/report.h"
 #include "jobs/node/upload/carry_out.h"
+#include "jobs/node/upload/series_upload.h"
 #include "jobs/node/upload/uploader.h"
 
 /* Interval of uploads of a growing log: its age / LOG_AGING, between the first
@@ -53,7 +54,8 @@ struct rounds {
 	uint64_t piece;        /* offset of the piece that may still grow */
 	size_t uploaded;       /* bytes of that piece that are uploaded */
 	bool more;             /* the log has more than one round could upload */
-	struct mono held_at;   /* since when the last report waits for the log; ms 0: it does not */
+	struct series_upload series;
+	struct mono held_at; /* since when the last report waits for the log; ms 0: it does not */
 	struct mono begun, log_at, look_at, report_at, exchange_at, show_at; /* when each is due */
 };
 
@@ -360,6 +362,12 @@ static void upload_report(struct rounds *rounds)
 	rounds->others = done > 0;
 }
 
+static bool upload_series(struct rounds *rounds)
+{
+	return !rounds->hands.claimed || !rounds->listed ||
+	       series_upload(&rounds->series, rounds->config, rounds->store, rounds->base);
+}
+
 /* For a reader elsewhere, the log is over when the last report is there: the log goes first. */
 static bool is_report_held(struct rounds *rounds)
 {
@@ -367,7 +375,8 @@ static bool is_report_held(struct rounds *rounds)
 		return false;
 	if (rounds->held_at.ms == 0)
 		rounds->held_at = clock_mono_now();
-	upload_log(rounds);
+	log_series_end(&rounds->hands.series, rounds->config);
+	(void)!(upload_log(rounds) && upload_series(rounds));
 	if (!rounds->more || clock_mono_now().ms - rounds->held_at.ms >= HOLD_MS)
 		return false;
 	rounds->report_at.ms = 0;
@@ -387,7 +396,7 @@ static bool upload(struct rounds *rounds)
 		upload_report(rounds);
 	if (!rounds->others &&
 	    (hands->last || rounds->more || due(&rounds->log_at, log_pause(rounds)))) {
-		log_there = upload_log(rounds);
+		log_there = upload_log(rounds) && upload_series(rounds);
 		/* At the end the pace is in the report. */
 		if (log_there && !hands->last)
 			upload_step_rate(rounds);
@@ -423,6 +432,10 @@ static bool go_round(struct rounds *rounds)
 	/* Before what may take long: an attempt that has lost its claim must end. */
 	if (!hands->last)
 		look(rounds);
+	if (hands->last)
+		log_series_end(&hands->series, config);
+	else
+		log_series_tick(&hands->series);
 	if (config->object_workspace)
 		all = upload(rounds);
 	if (hands->last)

@@ -117,6 +117,9 @@ static json_t *plain_schema(const char *type)
 			return json_pack("{s:s}", "type", rows[i].name);
 	if (strcmp(type, "instant") == 0)
 		return json_pack("{s:s, s:s}", "type", "string", "pattern", AT_PATTERN);
+	if (strcmp(type, "value") == 0)
+		return json_pack("{s:[{s:s}, {s:[s, s, s]}]}", "anyOf", "type", "number", "enum",
+				 "nan", "inf", "-inf");
 	return strcmp(type, "any") == 0 ? json_object() : NULL;
 }
 

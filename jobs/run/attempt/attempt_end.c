@@ -26,6 +26,7 @@ struct end_evidence {
 	char *stall;
 	struct sb booleans;
 	char *wait, *wait_hint;
+	json_t *hosts; /* names of the machines, by rank; "": not known */
 };
 
 static void end_evidence_release(struct end_evidence *evidence)
@@ -39,6 +40,7 @@ static void end_evidence_release(struct end_evidence *evidence)
 	sb_release(&evidence->booleans);
 	free(evidence->wait);
 	free(evidence->wait_hint);
+	json_decref(evidence->hosts);
 }
 
 /* Collects the lines with which a node's log first went wrong, then its newest, oldest first. The
@@ -101,6 +103,7 @@ static int gather_logs(struct attempt_watch *watch, struct end_evidence *ret, st
 	ret->lines = lines = mem_zero(ret->nodes * NODE_LINES, sizeof *lines);
 	ret->logs = mem_zero(ret->nodes, sizeof *ret->logs);
 	ret->shows = mem_zero(ret->nodes, sizeof *ret->shows);
+	ret->hosts = json_array();
 	for (int node = 0; node < watch->nodes; node++) {
 		AUTO(node_report_release) struct node_report report = { 0 };
 		size_t survived, count = telling_lines(&watch->logs[node], lines, &survived);
@@ -108,6 +111,7 @@ static int gather_logs(struct attempt_watch *watch, struct end_evidence *ret, st
 
 		if (attempt_report(watch, node, &report, err) < 0)
 			return -1;
+		json_array_append_new(ret->hosts, json_string(report.host ? report.host : ""));
 		ret->shows[node] = show_words(watch, node);
 		*log = (struct failure_log){ .node = node,
 					     .lines = lines,
@@ -231,10 +235,23 @@ static bool gather_wait(const struct attempt_watch *watch, struct end_evidence *
 	return ret->wait != NULL;
 }
 
-/* Has the flow classify what ended the attempt. The cache is asked only about a hang. */
+/* True if the name of a machine is known. */
+static bool names_any(const json_t *hosts)
+{
+	const json_t *host;
+	size_t i;
+
+	json_array_foreach (hosts, i, host)
+		if (json_string_length(host) > 0)
+			return true;
+	return false;
+}
+
+/* Has the flow classify what ended the attempt. The cache is asked only about a hang. `ret_hosts`
+ * is a new reference, or NULL if no machine is known. */
 static int classify_end(struct attempt_watch *watch, const struct engine_status *status,
 			const struct node_report *report, struct failure_classification *ret,
-			struct err **err)
+			json_t **ret_hosts, struct err **err)
 {
 	AUTO(end_evidence_release)
 	struct end_evidence evidence = { .booleans = SB_INIT_MAX(BOOLEANS_MAX) };
@@ -244,6 +261,7 @@ static int classify_end(struct attempt_watch *watch, const struct engine_status 
 	failure_classify(&evidence.e, ret);
 	if (ret->class == CLASS_TIMEOUT_HANG && gather_wait(watch, &evidence))
 		failure_classify(&evidence.e, ret);
+	*ret_hosts = names_any(evidence.hosts) ? TAKE(evidence.hosts) : NULL;
 	return 0;
 }
 
@@ -275,7 +293,7 @@ int attempt_end_record(struct attempt_watch *watch, const struct engine_status *
 {
 	AUTO(err_freep) struct err *unknown = NULL;
 	AUTO(node_report_release) struct node_report report = { 0 };
-	json_auto_t *outputs = NULL;
+	json_auto_t *outputs = NULL, *hosts = NULL;
 	AUTO(auto_free) char *unpassed = NULL;
 	struct failure_classification classification;
 	struct event ev;
@@ -285,7 +303,7 @@ int attempt_end_record(struct attempt_watch *watch, const struct engine_status *
 	if (outputs_gather(watch, &outputs, &unknown) < 0)
 		outputs = NULL;
 	if (attempt_report(watch, status->node, &report, err) < 0 ||
-	    classify_end(watch, status, &report, &classification, err) < 0)
+	    classify_end(watch, status, &report, &classification, &hosts, err) < 0)
 		return -1;
 	ended_ms = report.has_ended ? report.ended : status->last_seen.ms;
 	attempt_event(watch, EV_ATTEMPT_ENDED, &ev);
@@ -324,6 +342,8 @@ int attempt_end_record(struct attempt_watch *watch, const struct engine_status *
 	}
 	if (outputs)
 		EVENT_SET(&ev, outputs, outputs);
+	if (hosts)
+		EVENT_SET(&ev, hosts, hosts);
 	EVENT_SET(&ev, by_driver, watch->driver->flow.stop_requested);
 	attempt_cost_ended(watch->driver, status, &ev);
 	if (driver_record(watch->driver, &ev, err) < 0)

@@ -56,7 +56,10 @@ int continuity_record(struct attempt_watch *watch, bool at_end, struct err **err
 	    driver->facts.continuity_known || (watch->first_step < 0 && !at_end))
 		return 0;
 	attempt_event(watch, EV_TRAIN_CONTINUITY, &ev);
-	if (watch->first_step >= 0) {
+	/* Checkpoints are numbered by steps. */
+	if (metrics_unit(watch->metrics))
+		reason = "the log shows epochs, and no step";
+	else if (watch->first_step >= 0) {
 		reason = compare_steps(step, watch->first_step, &continuity);
 		if (continuity == CONTINUITY_FAILED)
 			compare_restart(watch, &step, &reason, &continuity);

@@ -5,173 +5,135 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "jobs/base/text/regex.h"
+#include "jobs/series/metric_reader.h"
 #include "jobs/store/order.h"
 
-/* A pattern that took too long this often will do so again. */
-#define GIVEN_UP_MAX 3
-
-struct metric {
-	char *name;
-	struct regex *regex; /* NULL: given up */
-	bool given_up;       /* given up, and not told yet */
-	bool is_step;
+/* The number of a metric in the newest row. */
+struct metric_value {
 	bool in_row;
-	double value; /* value in the newest row */
+	double value;
 };
 
 struct metrics {
-	struct metric *list;
-	size_t count;
+	struct metric_reader *reader;
+	struct metric_reading *readings; /* room for those of a line */
+	struct metric_value *values;     /* in the order of the reader */
 	struct step_progress progress;
 	bool has_row;
 	int64_t row_step; /* -1: not known */
+	/* Samples at the first and the newest step with such a reading. */
+	size_t samples; /* which metric; SIZE_MAX: none */
+	struct metric_reading counted, newest;
 };
 
 int metrics_new(const json_t *specs, struct metrics **ret, struct err **err)
 {
 	AUTO(metrics_freep) struct metrics *metrics = mem_zero(1, sizeof *metrics);
+	size_t count;
 
 	metrics->row_step = -1;
-	metrics->count = json_array_size(specs);
-	metrics->list = mem_zero(metrics->count, sizeof *metrics->list);
-	for (size_t i = 0; i < metrics->count; i++) {
-		const json_t *spec = json_array_get(specs, i);
-		struct metric *metric = &metrics->list[i];
-
-		metric->name = mem_copy(js_str(spec, "name"));
-		metric->is_step = strcmp(metric->name, METRIC_STEP) == 0;
-		if (regex_compile(js_str(spec, "regex"), &metric->regex, err) < 0)
-			return err_wrap(err, "metric '%s'", metric->name);
-	}
+	if (metric_reader_new(specs, &metrics->reader, err) < 0)
+		return -1;
+	count = metric_reader_count(metrics->reader);
+	metrics->samples = SIZE_MAX;
+	metrics->counted.step = -1;
+	for (size_t i = 0; i < count; i++)
+		if (strcmp(metric_reader_name(metrics->reader, i), METRIC_SAMPLES) == 0)
+			metrics->samples = i;
+	metrics->readings = mem_zero(count, sizeof *metrics->readings);
+	metrics->values = mem_zero(count, sizeof *metrics->values);
 	*ret = TAKE(metrics);
 	return 0;
 }
 
 void metrics_freep(struct metrics **metrics)
 {
-	struct metrics *m = *metrics;
-
-	if (!m)
+	if (!*metrics)
 		return;
-	for (size_t i = 0; m->list && i < m->count; i++) {
-		free(m->list[i].name);
-		regex_freep(&m->list[i].regex);
-	}
-	free(m->list);
-	free(m);
+	metric_reader_freep(&(*metrics)->reader);
+	free((*metrics)->readings);
+	free((*metrics)->values);
+	free(*metrics);
 	*metrics = NULL;
-}
-
-/* Reads the metric's number from the line; false if the line has none. */
-static bool read_number(struct metric *metric, const char *line, size_t len, double *ret)
-{
-	if (!metric->regex)
-		return false;
-	if (regex_number(metric->regex, line, len, ret))
-		return true;
-	if (regex_given_up(metric->regex) >= GIVEN_UP_MAX) {
-		regex_freep(&metric->regex);
-		metric->given_up = true;
-	}
-	return false;
 }
 
 static void begin_row(struct metrics *metrics, int64_t step)
 {
-	for (size_t i = 0; i < metrics->count; i++)
-		metrics->list[i].in_row = false;
+	for (size_t i = 0; i < metric_reader_count(metrics->reader); i++)
+		metrics->values[i].in_row = false;
 	metrics->row_step = step;
 	metrics->has_row = false;
 }
 
-/* Only a larger step is progress, because logs replay. If a log goes back to an earlier step, a new
- * row begins, and its numbers are news. */
-static void update_step(struct metrics *metrics, int64_t *current, double value)
+/* Only a larger step is progress, because logs replay. */
+static void note_step(struct metrics *metrics, int64_t step)
 {
-	int64_t step;
+	int64_t of = metric_reader_last_step(metrics->reader);
 
-	if (!(value >= 0 && value < 9e15))
-		return;
-	step = (int64_t)value;
-	if (step < *current)
-		begin_row(metrics, -1);
-	*current = step;
 	if (!metrics->progress.known || step > metrics->progress.step)
-		metrics->progress = (struct step_progress){ true, step, metrics->progress.of };
-}
-
-/* Reads the number of the last step, if the pattern has a group for it. */
-static void update_last(struct metrics *metrics, const struct metric *metric, const char *line,
-			size_t len)
-{
-	struct regex_span spans[REGEX_GROUPS_MAX + 1] = { 0 };
-	AUTO(auto_free) char *text = NULL;
-	int64_t of;
-
-	if (regex_groups(metric->regex) < 2 || !regex_find(metric->regex, line, len, 0, spans) ||
-	    !spans[2].set)
-		return;
-	text = mem_copy_n(line + spans[2].from, spans[2].to - spans[2].from);
-	of = strtoll(text, NULL, 10);
+		metrics->progress.step = step;
+	metrics->progress.known = true;
 	if (of > 0)
 		metrics->progress.of = of;
 }
 
-static bool find_step(struct metrics *metrics, int64_t *current, const char *line, size_t len)
+static void count_samples(struct metrics *metrics, const struct metric_reading *reading)
 {
-	bool found = false;
-	double value;
+	if (reading->step < 0 || !(reading->value >= 0) || isinf(reading->value))
+		return;
+	/* A log that goes back to an earlier step counts anew. */
+	if (metrics->counted.step < 0 || reading->step < metrics->newest.step)
+		metrics->counted = *reading;
+	metrics->newest = *reading;
+}
 
-	for (size_t i = 0; i < metrics->count; i++)
-		if (metrics->list[i].is_step && read_number(&metrics->list[i], line, len, &value)) {
-			update_step(metrics, current, value);
-			update_last(metrics, &metrics->list[i], line, len);
-			found = true;
-		}
-	return found;
+double metrics_samples_per_step(const struct metrics *metrics)
+{
+	int64_t steps = metrics->newest.step - metrics->counted.step;
+	double samples = metrics->newest.value - metrics->counted.value;
+
+	return metrics->counted.step >= 0 && steps > 0 && samples > 0 ? samples / (double)steps : 0;
+}
+
+const char *metrics_unit(const struct metrics *metrics)
+{
+	size_t step = metric_reader_step(metrics->reader);
+	const char *name =
+		step == SIZE_MAX ? METRIC_STEP : metric_reader_name(metrics->reader, step);
+
+	return strcmp(name, METRIC_EPOCH) == 0 ? METRIC_EPOCH : NULL;
 }
 
 bool metrics_line(struct metrics *metrics, int64_t *current, const char *line, size_t len)
 {
-	bool found = find_step(metrics, current, line, len);
+	int64_t before = *current;
+	size_t count = metric_reader_line(metrics->reader, current, line, len, metrics->readings);
 
-	for (size_t i = 0; i < metrics->count; i++) {
-		struct metric *metric = &metrics->list[i];
-		double value;
+	/* If a log goes back to an earlier step, a new row begins, and its numbers are news. */
+	if (*current < before)
+		begin_row(metrics, -1);
+	for (size_t i = 0; i < count; i++) {
+		const struct metric_reading *reading = &metrics->readings[i];
 
-		if (metric->is_step || !read_number(metric, line, len, &value))
+		if (reading->metric == metric_reader_step(metrics->reader)) {
+			note_step(metrics, reading->step);
 			continue;
-		found = true;
+		}
+		if (reading->metric == metrics->samples)
+			count_samples(metrics, reading);
 		if (*current > metrics->row_step)
 			begin_row(metrics, *current);
 		if (*current < metrics->row_step)
 			continue; /* the node lags behind */
-		metric->value = value;
-		metric->in_row = metrics->has_row = true;
+		metrics->values[reading->metric] = (struct metric_value){ true, reading->value };
+		metrics->has_row = true;
 	}
-	return found;
+	return count > 0;
 }
 
 const char *metrics_given_up(struct metrics *metrics)
 {
-	for (size_t i = 0; i < metrics->count; i++)
-		if (metrics->list[i].given_up) {
-			metrics->list[i].given_up = false;
-			return metrics->list[i].name;
-		}
-	return NULL;
-}
-
-static json_t *number_json(double value)
-{
-	if (isnan(value))
-		return json_string("nan");
-	if (isinf(value))
-		return json_string(value > 0 ? "inf" : "-inf");
-	if (value == floor(value) && fabs(value) < 9e15)
-		return json_integer((json_int_t)value);
-	return json_real(value);
+	return metric_reader_given_up(metrics->reader);
 }
 
 json_t *metrics_row(const struct metrics *metrics, int64_t *ret_step)
@@ -182,13 +144,13 @@ json_t *metrics_row(const struct metrics *metrics, int64_t *ret_step)
 	if (!metrics->has_row)
 		return NULL;
 	row = json_object();
-	for (size_t i = 0; i < metrics->count; i++) {
-		const struct metric *metric = &metrics->list[i];
+	for (size_t i = 0; i < metric_reader_count(metrics->reader); i++) {
+		const char *name = metric_reader_name(metrics->reader, i);
 
-		if (metric->is_step && metrics->row_step >= 0)
-			js_put(row, metric->name, json_integer(metrics->row_step));
-		else if (metric->in_row)
-			js_put(row, metric->name, number_json(metric->value));
+		if (i == metric_reader_step(metrics->reader) && metrics->row_step >= 0)
+			js_put(row, name, json_integer(metrics->row_step));
+		else if (metrics->values[i].in_row)
+			js_put(row, name, js_number(metrics->values[i].value));
 	}
 	return row;
 }
@@ -204,22 +166,39 @@ json_t *metrics_keep(const struct metrics *metrics)
 		js_put(kept, "step", json_integer(metrics->progress.step));
 	if (metrics->progress.of > 0)
 		js_put(kept, "of", json_integer(metrics->progress.of));
+	if (metrics->counted.step >= 0)
+		js_put(kept, "samples",
+		       json_pack("[I, f, I, f]", (json_int_t)metrics->counted.step,
+				 metrics->counted.value, (json_int_t)metrics->newest.step,
+				 metrics->newest.value));
 	return kept;
+}
+
+static void restore_samples(struct metrics *metrics, const json_t *kept)
+{
+	struct metric_reading *readings[] = { &metrics->counted, &metrics->newest };
+
+	for (size_t i = 0; i < STK_LENGTH(readings) && json_array_size(kept) == 4; i++) {
+		readings[i]->step = json_integer_value(json_array_get(kept, 2 * i));
+		readings[i]->value = json_number_value(json_array_get(kept, 2 * i + 1));
+	}
 }
 
 void metrics_restore(struct metrics *metrics, const json_t *kept)
 {
 	const json_t *row = json_object_get(kept, "row");
 
-	for (size_t i = 0; i < metrics->count; i++) {
-		struct metric *metric = &metrics->list[i];
-		const json_t *value = json_object_get(row, metric->name);
+	for (size_t i = 0; i < metric_reader_count(metrics->reader); i++) {
+		const json_t *value = json_object_get(row, metric_reader_name(metrics->reader, i));
 		const char *text = json_string_value(value);
 
-		metric->in_row = value && !metric->is_step;
-		metric->value = text ? strtod(text, NULL) : json_number_value(value);
-		metrics->has_row |= metric->in_row;
+		metrics->values[i] = (struct metric_value){
+			value && i != metric_reader_step(metrics->reader),
+			text ? strtod(text, NULL) : json_number_value(value),
+		};
+		metrics->has_row |= metrics->values[i].in_row;
 	}
+	restore_samples(metrics, json_object_get(kept, "samples"));
 	metrics->row_step = js_int(kept, "row_step", -1);
 	if (json_object_get(kept, "step"))
 		metrics->progress = (struct step_progress){ true, js_int(kept, "step", 0),

@@ -1,12 +1,6 @@
 /*
- * Numbers read from a training log by the spec's regular expressions. The first group of each says
- * where the number begins; the whole number is read from there, also where the pattern would cut
- * `6.25e-05` to `6.25`.
- *
- * The metric called `step` drives progress; a second group in its pattern is the number of the last
- * step, as in "Epoch 3/60". Every other number belongs to a step: to the step on its own line, else
- * to the newest step that the same node's log has told. The numbers of one step are a row, and only
- * rows are told: a loss of step 10 never stands beside step 20.
+ * The newest numbers of a training log, for the driver. Readings (jobs/series/metric_reader.h) of
+ * one step are a row, and only rows are told: a loss of step 10 never stands beside step 20.
  */
 #ifndef STK_RUN_ATTEMPT_METRICS_H
 #define STK_RUN_ATTEMPT_METRICS_H
@@ -37,6 +31,14 @@ void metrics_restore(struct metrics *metrics, const json_t *kept);
 /* Returns, once for each, the name of a metric that was given up because its pattern took too long
  * on lines of this log; else NULL. */
 const char *metrics_given_up(struct metrics *metrics);
+
+/* Returns the samples of a step, by the metric `samples`, which counts those of the training so
+ * far, over the steps since this attempt's log began; 0: not known. */
+double metrics_samples_per_step(const struct metrics *metrics);
+
+/* Returns "epoch" if progress is counted in epochs, because there is no metric `step`; NULL: in
+ * steps. */
+const char *metrics_unit(const struct metrics *metrics);
 
 struct step_progress {
 	bool known;   /* a step was seen */

@@ -75,6 +75,26 @@ static const json_t *find_step_rate(struct attempt_watch *watch, bool at_end)
 
 /* ---- telling --------------------------------------------------------------------------- */
 
+/* Returns the number of epochs by a hyperparameter of a known name; 0 if there is none. */
+static int64_t last_epoch(const json_t *hyperparameters)
+{
+	static const char *const names[] = { "num_train_epochs", "num_epochs", "max_epochs",
+					     "epochs" };
+	double of = 0;
+
+	for (size_t i = 0; !(of > 0) && i < STK_LENGTH(names); i++)
+		of = js_real(hyperparameters, names[i], 0);
+	return of > 0 && of < 1e9 ? (int64_t)of + (of > (double)(int64_t)of) : 0;
+}
+
+/* Returns the samples of a step: by the spec, or as the log counts them; 0 if not known. */
+static double samples_per_step(const struct attempt_watch *watch)
+{
+	double told = js_real(watch->driver->plan, "samples_per_step", 0);
+
+	return told > 0 ? told : metrics_samples_per_step(watch->metrics);
+}
+
 /* Returns the number of the last step: by the spec, by a hyperparameter of a known name, or by the
  * log; 0 if it is not known. */
 static int64_t last_step(const struct attempt_watch *watch)
@@ -82,7 +102,9 @@ static int64_t last_step(const struct attempt_watch *watch)
 	const json_t *plan = watch->driver->plan;
 	int64_t of = js_int(js_path(plan, "spec.progress"), "of", 0);
 
-	if (of == 0)
+	if (of == 0 && metrics_unit(watch->metrics))
+		of = last_epoch(js_path(plan, "spec.hyperparameters"));
+	else if (of == 0)
 		of = js_int(js_path(plan, "steps"), "train", 0);
 	return of > 0 ? of : metrics_progress(watch->metrics).of;
 }
@@ -102,30 +124,39 @@ static void fill_progress(const struct attempt_watch *watch, int64_t step, json_
 		EVENT_SET(ret, step, step);
 		EVENT_SET(ret, since, arrived_ms > 0 ? arrived_ms : watch->stepped_at.ms);
 	}
+	if (metrics_unit(watch->metrics))
+		EVENT_SET_STR(ret, unit, metrics_unit(watch->metrics));
 	if (of > 0)
 		EVENT_SET(ret, of, of);
 	if (step_rate_is_known(rate)) {
 		EVENT_SET(ret, rate, step_rate_per_second(rate));
+		if (samples_per_step(watch) > 0)
+			EVENT_SET(ret, samples_per_second,
+				  step_rate_per_second(rate) * samples_per_step(watch));
 		if (newest.known && of >= newest.step)
 			EVENT_SET(ret, eta, step_rate_ms(rate, (double)(of - newest.step)) / 1000);
 	}
 	EVENT_SET(ret, metrics, numbers);
 }
 
-static json_t *step_alone(int64_t step)
+static json_t *step_alone(const struct attempt_watch *watch, int64_t step)
 {
+	const char *unit = metrics_unit(watch->metrics);
 	json_t *numbers = json_object();
 
-	js_put(numbers, METRIC_STEP, json_integer(step));
+	js_put(numbers, unit ? unit : METRIC_STEP, json_integer(step));
 	return numbers;
 }
 
 static int record_progress(struct attempt_watch *watch, int64_t step, json_t *numbers,
 			   const json_t *step_rate, struct err **err)
 {
-	json_t *throughput = json_object_get(step_rate, "throughput");
+	json_auto_t *throughput = json_copy(json_object_get(step_rate, "throughput"));
 	struct event ev;
 
+	if (throughput && samples_per_step(watch) > 0)
+		js_put(throughput, "samples_per_second",
+		       json_real(js_real(throughput, "mean", 0) * samples_per_step(watch)));
 	fill_progress(watch, step, numbers, step_rate, &ev);
 	if (throughput)
 		EVENT_SET(&ev, throughput, throughput);
@@ -202,7 +233,7 @@ int numbers_record(struct attempt_watch *watch, bool at_end, struct err **err)
 	if (!newest.known || newest.step <= watch->recorded_step)
 		return 0;
 	watch->numbers_changed = false;
-	numbers = step_alone(newest.step);
+	numbers = step_alone(watch, newest.step);
 	return record_progress(watch, newest.step, numbers, step_rate, err);
 }
 
@@ -219,7 +250,7 @@ void numbers_show(struct attempt_watch *watch)
 	if (numbers && newest.known && step != newest.step)
 		json_decref(TAKE(numbers));
 	if (!numbers)
-		numbers = newest.known ? step_alone(newest.step) : json_object();
+		numbers = newest.known ? step_alone(watch, newest.step) : json_object();
 	fill_progress(watch, newest.known ? newest.step : -1, numbers, find_step_rate(watch, false),
 		      &ev);
 	ev.at = driver_now(watch->driver);

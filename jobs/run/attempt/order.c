@@ -135,13 +135,43 @@ static json_t *command_json(const struct compile_kind *kind, const struct order_
 	return command;
 }
 
+/* A logger that the spec names goes on with one run of its own in every attempt of a training;
+ * phase 1 computes nothing to log. What the user sets stays. */
+static void put_loggers(const json_t *plan, const struct order_of *of, json_t *env)
+{
+	const struct {
+		const char *logger, *variable, *value;
+	} rows[] = {
+		{ "wandb", "WANDB_RUN_ID", of->run },
+		{ "wandb", "WANDB_RESUME", "allow" },
+		{ "mlflow", "MLFLOW_RUN_ID", of->run },
+	};
+	const json_t *loggers = js_path(plan, "spec.loggers"), *logger;
+	const json_t *secrets = json_object_get(plan, "secrets");
+	size_t i;
+
+	json_array_foreach (loggers, i, logger)
+		for (size_t row = 0; row < STK_LENGTH(rows); row++) {
+			const char *variable = rows[row].variable;
+
+			if (strcmp(json_string_value(logger), rows[row].logger) != 0)
+				continue;
+			if (of->phase == PHASE_PRECOMPILE)
+				json_object_del(env, variable);
+			else if (!json_object_get(env, variable) &&
+				 !json_object_get(secrets, variable))
+				js_put_str(env, variable, rows[row].value);
+		}
+}
+
 /* A retry of phase 1 compiles graphs again that an earlier attempt stored as failed. */
 static json_t *env_json(const struct compile_kind *kind, const struct order_of *of,
-			const json_t *phase)
+			const json_t *plan, const json_t *phase)
 {
 	json_t *env = json_deep_copy(json_object_get(phase, "env"));
 	const char *variable = kind->retry_variable;
 
+	put_loggers(plan, of, env);
 	if (of->phase == PHASE_PRECOMPILE && of->attempt > 1 && variable) {
 		const char *flags = js_str(env, variable);
 		AUTO(auto_free)
@@ -228,7 +258,7 @@ json_t *order_make(const json_t *plan, const struct order_of *of)
 	MESSAGE_SET_TEXT(&order, source, js_str(json_object_get(plan, "source"), "bundle"));
 	MESSAGE_SET_JSON(&order, links, json_incref(js_path(plan, "source.links")));
 	MESSAGE_SET_JSON(&order, command, command_json(kind, of, plan, phase));
-	MESSAGE_SET_JSON(&order, env, env_json(kind, of, phase));
+	MESSAGE_SET_JSON(&order, env, env_json(kind, of, plan, phase));
 	MESSAGE_SET_JSON(&order, secrets, names_of(json_object_get(plan, "secrets")));
 	put_service(&order, plan);
 	if (json_is_true(js_path(plan, "spec.resources.core_dumps")))

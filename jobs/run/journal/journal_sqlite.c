@@ -239,9 +239,23 @@ static bool is_left(struct sqlite_store *store, const char *run)
 	return false;
 }
 
+/* True if all events up to the mark of the end are there. */
+static bool is_whole(struct sqlite_store *store, const char *run)
+{
+	static const char sql[] = "SELECT max(seq) FROM event WHERE run=?1";
+	AUTO(err_freep) struct err *ignored = NULL;
+	sqlite3_stmt *stmt = journal_sqlite_prepare(store, sql, run, "read", &ignored);
+	bool whole = stmt && journal_sqlite_step(store, stmt, "read", &ignored) > 0 &&
+		     sqlite3_column_int64(stmt, 0) >= end_mark_read(store->dir, run);
+
+	sqlite3_finalize(stmt);
+	return whole;
+}
+
 /* The derived state goes first: it is worthless without the events, so a failure to delete it
- * matters less. No row can be deleted from damaged pages. The end mark goes last: without it a run
- * that lacks its last events looks whole, and one that has not ended cannot be removed. */
+ * matters less. The mark of the end goes before the events if they are whole: without them it would
+ * tell of damage. Else it goes last: without it a run that lacks its last events looks whole, and
+ * one that has not ended cannot be removed. No row can be deleted from damaged pages. */
 static int sqlite_forget(void *opened, const char *run, struct err **err)
 {
 	struct sqlite_store *store = opened;
@@ -254,6 +268,8 @@ static int sqlite_forget(void *opened, const char *run, struct err **err)
 	if (journal_sqlite_drop_summary(store, run, err) < 0 && !(*err)->damage)
 		return -1;
 	err_freep(err);
+	if (is_whole(store, run) && end_mark_remove(store->dir, run, err) < 0)
+		return -1;
 	if (journal_sqlite_delete(store, "DELETE FROM event WHERE run=?1", run, err) == 0 &&
 	    !is_left(store, run))
 		return end_mark_remove(store->dir, run, err);

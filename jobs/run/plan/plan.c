@@ -458,6 +458,8 @@ int plan_make(const struct spec *spec, const struct journal *journal, struct pla
 	js_put(json, "nodes", json_integer(spec_int(spec, SPEC_RESOURCES_NODES)));
 	js_put(json, "grace_ms", json_integer(spec_ms(spec, SPEC_LIMITS_GRACE)));
 	js_put(json, "spec", json_deep_copy(spec_root(spec)));
+	/* Its cells are runs of their own. */
+	json_object_del(json_object_get(json, "spec"), "sweep");
 	if (spec_instance(spec))
 		js_put(json, "instance", json_deep_copy(spec_instance(spec)));
 	js_put_str(json, "workspace", workspace);
@@ -472,7 +474,10 @@ int plan_make(const struct spec *spec, const struct journal *journal, struct pla
 	put_phases(plan, spec, kind, cache);
 	js_put(json, "secrets", spec_secrets(spec));
 	js_put(json, "failures", or_empty(spec_failures(spec), json_array()));
-	js_put(json, "metrics", or_empty(spec_get(spec, SPEC_METRICS), json_array()));
+	js_put(json, "metrics", spec_metrics(spec));
+	if (spec_int(spec, SPEC_SAMPLES_PER_STEP) > 0)
+		js_put(json, "samples_per_step",
+		       json_integer(spec_int(spec, SPEC_SAMPLES_PER_STEP)));
 	if (spec_get(spec, SPEC_NOTIFY))
 		js_put(json, "notify", json_deep_copy(spec_get(spec, SPEC_NOTIFY)));
 	js_put(json, "steps", steps_json(spec));

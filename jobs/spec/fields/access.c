@@ -237,6 +237,8 @@ void spec_freep(struct spec **spec)
 	json_decref((*spec)->passed);
 	node_arena_freep(&(*spec)->arena);
 	free((*spec)->file);
+	free((*spec)->text);
+	auto_strv(&(*spec)->sets);
 	free(*spec);
 	*spec = NULL;
 }

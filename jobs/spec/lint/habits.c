@@ -75,7 +75,7 @@ const struct habit habits[] = {
 	{ "checkpoint_s3_uri checkpoint_dir checkpoint_path checkpoints save_dir", "checkpoint.url", NULL },
 	{ "checkpoint_local_path", NULL, "remove the line: the script finds the folder in STOKER_CHECKPOINT_DIR" },
 	/* metrics and messages */
-	{ "metric_definitions", "metrics", "a list such as [{name: loss, regex: \"loss=([0-9.]+)\"}]" },
+	{ "global_batch_size", "samples_per_step", NULL },
 	{ "mail_user mail_type notifications webhook", "notify", "a list such as [{when: [failed], command: [./page-me]}]" },
 	{ "when", "schedule.cron", NULL },
 	/* AWS */

@@ -8,6 +8,7 @@ void lint_check(struct binder *binder)
 	lint_phases(binder);
 	lint_services(binder);
 	lint_metrics(binder);
+	lint_loggers(binder);
 	lint_command(binder);
 	lint_variables(binder);
 }

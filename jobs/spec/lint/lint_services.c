@@ -45,6 +45,7 @@ static void lint_sagemaker(struct binder *binder)
 	json_auto_t *texts = spec_hyperparameter_texts(spec, false);
 	const json_t *env = spec_get(spec, SPEC_ENV), *item;
 	const char *image = spec_str(spec, SPEC_IMAGE);
+	json_auto_t *metrics = spec_metrics(spec);
 	size_t i;
 
 	check_count(binder, SPEC_HYPERPARAMETERS, json_object_size(texts), 100,
@@ -55,7 +56,7 @@ static void lint_sagemaker(struct binder *binder)
 	check_count(binder, SPEC_TAGS, json_object_size(spec_get(spec, SPEC_TAGS)), 50,
 		    "keep the tags that bills and searches use");
 	too_long(binder, SPEC_TAGS, spec_get(spec, SPEC_TAGS), 256);
-	check_count(binder, SPEC_METRICS, json_array_size(spec_get(spec, SPEC_METRICS)), 40,
+	check_count(binder, SPEC_METRICS, json_array_size(metrics), 40,
 		    "stoker reads the others itself; SageMaker shows the first 40");
 	check_count(binder, SPEC_COMMAND, json_array_size(spec_get(spec, SPEC_COMMAND)), 100,
 		    "put the arguments into a file of the source");

@@ -116,21 +116,23 @@ static void check_retry(struct binder *binder)
 		"swap them, or raise max");
 }
 
-/* Returns the names of the valid metrics: a new object name → true. */
-static json_t *metric_names(struct binder *binder)
+/* Adds the names of the valid metrics of a list, whose items have them in this member: name →
+ * true. */
+static void add_metric_names(struct binder *binder, enum spec_field list, const char *member,
+			     json_t *names)
 {
-	const struct node *metrics = access_node_of_field(binder->spec, SPEC_METRICS);
-	json_t *names = json_object();
+	const struct node *metrics = access_node_of_field(binder->spec, list);
 
 	for (size_t i = 0; metrics && metrics->kind == NODE_LIST && i < metrics->count; i++) {
 		const struct node *metric = metrics->entries[i].value;
 		const struct entry *name =
-			metric->kind == NODE_MAP ? node_entry(metric, "name") : NULL;
+			metric->kind == NODE_MAP ? node_entry(metric, member) : NULL;
 
 		if (!name || name->value->kind != NODE_SCALAR)
 			continue;
 		if (json_object_get(names, name->value->text)) {
-			AUTO(auto_free) char *field = mem_format("metrics[%zu].name", i);
+			AUTO(auto_free)
+			char *field = mem_format("%s[%zu].%s", field_table[list].path, i, member);
 
 			problem_hint(problem_error(&binder->reporter, name->value->at, field,
 						   "duplicate metric '%.80s'", name->value->text),
@@ -138,6 +140,14 @@ static json_t *metric_names(struct binder *binder)
 		}
 		json_object_set_new(names, name->value->text, json_true());
 	}
+}
+
+static json_t *metric_names(struct binder *binder)
+{
+	json_t *names = json_object();
+
+	add_metric_names(binder, SPEC_METRICS, "name", names);
+	add_metric_names(binder, SPEC_METRIC_DEFINITIONS, "Name", names);
 	return names;
 }
 
@@ -188,4 +198,5 @@ void rules_check(struct binder *binder)
 	check_metrics(binder);
 	check_notify(binder);
 	rules_environment(binder);
+	sweep_check(binder);
 }

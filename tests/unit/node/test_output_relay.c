@@ -176,6 +176,17 @@ static void a_reader_that_fails_is_no_loss_where_there_is_a_copy(void **state)
 	assert_file(log_path, "one\ntwo\n");
 }
 
+/* One order, with the time at which the bytes came. */
+static void assert_log_order(const struct orders *orders)
+{
+	static const char begin[] = "{\"order\":\"log\",\"bytes\":4,\"at\":", end[] = "}\none\n";
+	const char *text = orders->queue.text;
+
+	assert_int_equal(strncmp(text, begin, strlen(begin)), 0);
+	assert_string_equal(text + orders->queue.len - strlen(end), end);
+	assert_int_equal(orders->queue.len, strlen(begin) + 13 + strlen(end));
+}
+
 /* In a directory the uploader writes the log. */
 static void what_an_uploader_is_to_write_is_ordered_until_the_log_is_lost(void **state)
 {
@@ -187,12 +198,58 @@ static void what_an_uploader_is_to_write_is_ordered_until_the_log_is_lost(void *
 	output_relay_init(&relay, -1, -1, &orders, NULL);
 	output_relay_pass(&relay, "one\n", 4);
 	output_relay_flush(&relay); /* nothing is nothing */
-	assert_string_equal(orders.queue.text, "{\"order\":\"log\",\"bytes\":4}\none\n");
+	assert_log_order(&orders);
 	assert_int_equal(relay.failed, 0);
 	relay.failed = 28;
 	output_relay_pass(&relay, "two\n", 4);
-	assert_string_equal(orders.queue.text, "{\"order\":\"log\",\"bytes\":4}\none\n");
+	assert_log_order(&orders);
 	output_relay_release(&relay);
+}
+
+static size_t notes_in(const struct orders *notes)
+{
+	size_t count = 0;
+
+	for (const char *at = notes->queue.text; (at = strstr(at, "\"grown\"")); at++)
+		count++;
+	return count;
+}
+
+/* Where the workspace is no directory, the uploader reads the log. */
+static void the_reader_of_the_log_is_told_its_length(void **state)
+{
+	char log_path[] = "/tmp/stoker-relay-XXXXXX";
+	AUTO(auto_close) int log = new_file(log_path);
+	AUTO(orders_release) struct orders notes;
+	struct output_relay relay;
+
+	(void)state;
+	orders_init(&notes, NULL);
+	output_relay_init(&relay, -1, log, NULL, NULL);
+	output_relay_note(&relay, &notes);
+	output_relay_pass(&relay, "one\n", 4);
+	output_relay_flush(&relay);
+	assert_int_equal(notes_in(&notes), 1);
+	assert_non_null(strstr(notes.queue.text, "\"size\":4,"));
+	/* Nobody takes them: they would only gather. */
+	notes.waits_for.ms -= 6000;
+	output_relay_pass(&relay, "two\n", 4);
+	assert_int_equal(notes_in(&notes), 1);
+	assert_null(strstr(notes.queue.text, "late"));
+	sb_clear(&notes.queue);
+	output_relay_pass(&relay, "three\n", 6);
+	assert_non_null(strstr(notes.queue.text, "\"size\":14,"));
+	assert_non_null(strstr(notes.queue.text, "\"late\":true"));
+	/* Of a flood some are enough, and they are on time again. */
+	sb_clear(&notes.queue);
+	for (int i = 0; i < 1000; i++) {
+		relay.noted_at = clock_mono_now();
+		output_relay_pass(&relay, "four\n", 5);
+	}
+	assert_in_range(notes_in(&notes), 100, 250);
+	assert_null(strstr(notes.queue.text, "late"));
+	output_relay_release(&relay);
+	unlink(log_path);
 }
 
 int main(void)
@@ -207,6 +264,7 @@ int main(void)
 		cmocka_unit_test(a_copy_that_fails_is_given_up_and_the_reader_goes_on),
 		cmocka_unit_test(a_reader_that_fails_is_no_loss_where_there_is_a_copy),
 		cmocka_unit_test(what_an_uploader_is_to_write_is_ordered_until_the_log_is_lost),
+		cmocka_unit_test(the_reader_of_the_log_is_told_its_length),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -73,6 +73,7 @@ static struct judged judge(int64_t first, int64_t restarted)
 				       .nodes = 1,
 				       .first_step = first };
 
+	assert_int_equal(metrics_new(NULL, &watch.metrics, &err), 0);
 	restarted_from = restarted;
 	assert_non_null(mkdtemp(dir));
 	assert_int_equal(journal_open(dir, JOURNAL_WRITE, &driver.journal, &err), 0);
@@ -80,6 +81,7 @@ static struct judged judge(int64_t first, int64_t restarted)
 	/* It is said once. */
 	assert_int_equal(continuity_record(&watch, true, &err), 0);
 	assert_int_equal(judged.count, 1);
+	metrics_freep(&watch.metrics);
 	journal_freep(&driver.journal);
 	assert_int_equal(fs_remove_tree(dir, &err), 0);
 	return judged;

@@ -187,6 +187,56 @@ static void a_number_that_cannot_be_a_step_is_none(void **state)
 	assert_false(metrics_progress(metrics).known);
 }
 
+static void samples_of_a_step_are_counted(void **state)
+{
+	AUTO(metrics_freep)
+	struct metrics *metrics =
+		metrics_of(json_pack("[{s:s, s:s}, {s:s, s:s}]", "name", "step", "regex",
+				     "step (\\d+)", "name", "samples", "regex", "seen (\\S+)"));
+	AUTO(metrics_freep)
+	struct metrics *next =
+		metrics_of(json_pack("[{s:s, s:s}, {s:s, s:s}]", "name", "step", "regex",
+				     "step (\\d+)", "name", "samples", "regex", "seen (\\S+)"));
+	json_auto_t *kept = NULL;
+	int64_t current = -1;
+
+	(void)state;
+	feed_of(metrics, &current, "seen 5"); /* before the first step */
+	assert_true(metrics_samples_per_step(metrics) == 0);
+	feed_of(metrics, &current, "step 10 seen 1000");
+	assert_true(metrics_samples_per_step(metrics) == 0);
+	feed_of(metrics, &current, "step 20 seen nan");
+	feed_of(metrics, &current, "step 30 seen 1640");
+	assert_true(metrics_samples_per_step(metrics) == 32);
+	/* The next driver knows it, too. */
+	kept = metrics_keep(metrics);
+	metrics_restore(next, kept);
+	assert_true(metrics_samples_per_step(next) == 32);
+	feed_of(next, &current, "step 40 seen 2200");
+	assert_true(metrics_samples_per_step(next) == 40);
+	/* A log that goes back counts anew. */
+	feed_of(metrics, &current, "step 5 seen 100");
+	feed_of(metrics, &current, "step 6 seen 116");
+	assert_true(metrics_samples_per_step(metrics) == 16);
+}
+
+static void epochs_are_progress_where_there_is_no_step(void **state)
+{
+	AUTO(metrics_freep) struct metrics *steps = three_metrics();
+	AUTO(metrics_freep)
+	struct metrics *epochs = metrics_of(json_pack("[{s:s, s:s}, {s:s, s:s}]", "name", "loss",
+						      "regex", "loss (\\S+)", "name", "epoch",
+						      "regex", "Epoch (\\S+)/(\\d+)"));
+
+	(void)state;
+	assert_null(metrics_unit(steps));
+	assert_string_equal(metrics_unit(epochs), "epoch");
+	feed(epochs, "Epoch 2.75/60 loss 3");
+	row_is(epochs, "{\"loss\":3,\"epoch\":2}");
+	assert_int_equal(metrics_progress(epochs).step, 2);
+	assert_int_equal(metrics_progress(epochs).of, 60);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -199,6 +249,8 @@ int main(void)
 		cmocka_unit_test(a_row_is_kept_for_the_next_driver),
 		cmocka_unit_test(a_pattern_that_does_not_compile_is_named),
 		cmocka_unit_test(a_number_that_cannot_be_a_step_is_none),
+		cmocka_unit_test(samples_of_a_step_are_counted),
+		cmocka_unit_test(epochs_are_progress_where_there_is_no_step),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

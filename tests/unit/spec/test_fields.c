@@ -23,7 +23,7 @@ static void assert_parses(field_id id, const char *text)
 	if (node->kind == NODE_SCALAR)
 		value = value_convert(&binder, field_table[id].single ? field_item(id) : id, node,
 				      &path);
-	for (size_t i = 0; node->kind == NODE_LIST && i < node->count; i++) {
+	for (size_t i = 0; field_table[id].type == FIELD_LIST && i < node->count; i++) {
 		struct node *item = node->entries[i].value;
 		json_auto_t *one = NULL;
 

@@ -50,7 +50,12 @@ static char **sets_for(field_id id, const char *value)
 		if (other != id && field_table[other].required && field_parent(other) == section)
 			sets[count++] = mem_format("%s=%s", field_table[other].path,
 						   field_table[other].example);
-	if (id == SPEC_LIMITS_COST)
+	/* A sweep has cells of one kind, and only steps of a ladder are on top of others. */
+	if (strncmp(field_table[id].path, "sweep.", 6) == 0 && id != SPEC_SWEEP_LIST &&
+	    id != SPEC_SWEEP_LADDER)
+		sets[count++] =
+			mem_format("sweep.%s=[{}]", id == SPEC_SWEEP_ON_TOP_OF ? "ladder" : "list");
+	if (id == SPEC_LIMITS_COST || id == SPEC_SWEEP_STOP_WHEN_COST)
 		sets[count++] = mem_copy("resources.price=1");
 	return sets;
 }

@@ -1,5 +1,5 @@
 /* A log as lines: see tail.h. */
-#include "jobs/run/attempt/tail.h"
+#include "jobs/base/text/tail.h"
 
 #include <string.h>
 
@@ -57,7 +57,7 @@ static void add_part(struct tail *tail, const char *bytes, size_t len)
 	if (!tail->dropping)
 		sb_add(&tail->line, bytes, len);
 	tail->lost += len - (tail->line.len - before);
-	tail->dropping = tail->line.truncated;
+	tail->dropping |= tail->line.truncated;
 }
 
 void tail_feed(struct tail *tail, const char *bytes, size_t len, tail_fn fn, void *arg)

@@ -1,5 +1,5 @@
-/* The promises of jobs/run/attempt/tail.h: bytes in any pieces, the same lines out. */
-#include "jobs/run/attempt/tail.h"
+/* The promises of jobs/base/text/tail.h: bytes in any pieces, the same lines out. */
+#include "jobs/base/text/tail.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -129,7 +129,9 @@ static void what_is_skipped_to_is_no_line_of_its_own(void **state)
 	tail_init(&tail);
 	tail_feed(&tail, "half a li", 9, note_line, &lines);
 	tail_skip(&tail, 1000);
-	tail_feed(&tail, "f of another\nwhole\n", 19, note_line, &lines);
+	tail_feed(&tail, "f of", 4, note_line, &lines);
+	tail_feed(&tail, " anot", 5, note_line, &lines);
+	tail_feed(&tail, "her\nwhole\n", 10, note_line, &lines);
 	tail_end(&tail, note_line, &lines);
 	tail_release(&tail);
 	assert_string_equal(lines.text, "|whole|");

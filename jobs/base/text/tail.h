@@ -3,8 +3,8 @@
  * so progress bars that redraw themselves are read; "\r\n" ends one line, not two. Of a line longer
  * than TAIL_LINE_MAX only the beginning is handed out; `lost` then says how much was dropped.
  */
-#ifndef STK_RUN_ATTEMPT_TAIL_H
-#define STK_RUN_ATTEMPT_TAIL_H
+#ifndef STK_BASE_TEXT_TAIL_H
+#define STK_BASE_TEXT_TAIL_H
 
 #include <stdint.h>
 

@@ -1,0 +1,22 @@
+# dygraphs, which draws the curves of a report, as Debian packages it: its program, its style and
+# its licence, to be embedded. Comments with addresses go, because nothing in a report leads
+# elsewhere; the licence is shown in the page.
+find_file(dygraphs_program dygraph.min.js PATHS /usr/share/javascript/dygraphs REQUIRED)
+find_file(dygraphs_style dygraph.min.css PATHS /usr/share/javascript/dygraphs REQUIRED)
+find_file(dygraphs_licence copyright PATHS /usr/share/doc/libjs-dygraphs REQUIRED)
+set(charts ${PROJECT_BINARY_DIR}/embedded/charts)
+file(MAKE_DIRECTORY ${charts})
+foreach(part program:js style:css licence:txt)
+	string(REGEX REPLACE ":.*" "" kind ${part})
+	string(REGEX REPLACE ".*:" "" extension ${part})
+	file(READ ${dygraphs_${kind}} text)
+	string(REGEX REPLACE "/\\*! @license [^*]*\\*/\n?" "" text "${text}")
+	string(REGEX REPLACE "\n//# sourceMappingURL=[^\n]*" "" text "${text}")
+	string(REGEX REPLACE "\n/\\*# sourceMappingURL=[^*]*\\*/" "" text "${text}")
+	if(NOT kind STREQUAL licence)
+		string(PREPEND text "/* dygraphs: its licence is at the end of the page */\n")
+	endif()
+	file(WRITE ${PROJECT_BINARY_DIR}/embedded/new "${text}")
+	file(COPY_FILE ${PROJECT_BINARY_DIR}/embedded/new ${charts}/dygraphs.${extension} ONLY_IF_DIFFERENT)
+	set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${dygraphs_${kind}})
+endforeach()

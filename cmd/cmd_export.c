@@ -1,0 +1,315 @@
+/* export: the readings of a run that count, in the forms of other programs. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cmd/cmd.h"
+#include "cmd/follow/run_view.h"
+#include "cmd/screen/out.h"
+#include "cmd/view/csv.h"
+#include "cmd/view/reading_line.h"
+#include "jobs/base/fs/fs.h"
+#include "jobs/base/hash.h"
+#include "jobs/base/text/text.h"
+#include "jobs/run/attempt/run_series.h"
+#include "jobs/series/event_file.h"
+
+/* TensorBoard's and PyTorch's own default. */
+#define FOLDER "runs"
+#define BUFFER ((size_t)256 << 10)
+
+enum export_kind { TO_TENSORBOARD, TO_CSV, TO_JSONL, EXPORT_KINDS };
+static const char *const kind_words[EXPORT_KINDS] = { "tensorboard", "csv", "jsonl" };
+
+/* A file while it is written; of a curve file one for each node. */
+struct export_file {
+	char *path, *temp; /* owned; NULL: not begun, or stdout */
+	FILE *file;
+	struct sb buffer;
+	int64_t readings;
+	struct utc at;    /* of the newest reading with a time */
+	int64_t step;     /* of the newest reading with a step; 0: none yet */
+	int64_t *numbers; /* owned: how many readings of each metric had no step */
+};
+
+struct export
+{
+	enum export_kind kind;
+	const char *run, *dest; /* dest NULL: stdout */
+	struct utc created;
+	struct run_series *series;
+	bool has_steps; /* a metric of the run tells the step */
+	struct export_file *files;
+	int count;
+};
+
+static void export_release(struct export *export)
+{
+	for (int i = 0; i < export->count; i++) {
+		struct export_file *file = &export->files[i];
+
+		if (file->file)
+			fclose(file->file);
+		if (file->temp)
+			unlink(file->temp);
+		free(file->temp);
+		free(file->path);
+		free(file->numbers);
+		sb_release(&file->buffer);
+	}
+	free(export->files);
+	run_series_freep(&export->series);
+}
+
+/* ---- files ---- */
+
+/* A file that is there is replaced when the new one is whole. */
+static int begin_file(struct export_file *file, char *path, struct err **err)
+{
+	AUTO(auto_free) char *folder = fs_dirname(path);
+	char digits[HASH_NAME_HEX];
+
+	file->path = path;
+	hash_random_hex(8, digits);
+	if (strcmp(folder, ".") != 0 && strcmp(folder, "/") != 0 && fs_mkdirs(folder, err) < 0)
+		return -1;
+	file->temp = mem_format("%s/.export-%s", folder, digits);
+	file->file = fopen(file->temp, "wxe");
+	if (!file->file) {
+		int why = errno;
+
+		free(TAKE(file->temp));
+		return fs_error(err, why, "cannot write '%s'", path);
+	}
+	return 0;
+}
+
+static int flush_buffer(struct export_file *file, struct err **err)
+{
+	if (file->file && file->buffer.len > 0 &&
+	    fwrite(file->buffer.text, 1, file->buffer.len, file->file) != file->buffer.len)
+		return fs_error(err, errno, "cannot write '%s'", file->path);
+	sb_clear(&file->buffer);
+	return 0;
+}
+
+static int end_file(struct export_file *file, struct err **err)
+{
+	if (!file->file)
+		return 0;
+	if (flush_buffer(file, err) < 0)
+		return -1;
+	if (fflush(file->file) != 0 || fsync(fileno(file->file)) < 0 ||
+	    fclose(TAKE(file->file)) != 0 || rename(file->temp, file->path) < 0)
+		return fs_error(err, errno, "cannot write '%s'", file->path);
+	free(TAKE(file->temp));
+	return 0;
+}
+
+/* ---- TensorBoard ---- */
+
+/* TensorBoard calls each folder a run; it knows its files by "tfevents" in their names, and reads
+ * them in the order of these. The same run has the same name again. */
+static char *event_path(const struct export *export, int node)
+{
+	AUTO(auto_free)
+	char *folder = node == 0 ? mem_format("%s/%s", export->dest, export->run)
+				 : mem_format("%s/%s/node-%d", export->dest, export->run, node);
+
+	return mem_format("%s/events.out.tfevents.%010lld.stoker", folder,
+			  (long long)(export->created.ms / 1000));
+}
+
+/* Every value has a step there: one before the first step of an attempt is at the step before, or
+ * 0. If a run tells no steps at all, the readings of each metric are counted. */
+static int64_t step_of(const struct export *export, struct export_file *file,
+		       const struct run_reading *reading)
+{
+	if (!export->has_steps)
+		return file->numbers[reading->metric]++;
+	if (reading->step >= 0)
+		file->step = reading->step;
+	return file->step;
+}
+
+static int write_event(struct export *export, const struct run_reading *reading, struct err **err)
+{
+	struct export_file *file = &export->files[reading->node];
+
+	if (!file->file) {
+		if (begin_file(file, event_path(export, reading->node), err) < 0)
+			return -1;
+		file->at = export->created;
+		file->numbers = mem_zero(run_series_metrics(export->series), sizeof *file->numbers);
+		event_file_begin(&file->buffer, reading->at.ms > 0 ? reading->at : file->at);
+	}
+	if (reading->at.ms > 0)
+		file->at = reading->at;
+	event_file_scalar(&file->buffer, file->at, step_of(export, file, reading), reading->name,
+			  reading->value);
+	file->readings++;
+	return file->buffer.len < BUFFER ? 0 : flush_buffer(file, err);
+}
+
+/* ---- lines ---- */
+
+static int put_line(struct export *export, const char *line, struct err **err)
+{
+	struct export_file *file = &export->files[0];
+
+	if (!export->dest) {
+		out_line("%s", line);
+		return 0;
+	}
+	if (!file->file && begin_file(file, mem_copy(export->dest), err) < 0)
+		return -1;
+	sb_addf(&file->buffer, "%s\n", line);
+	return file->buffer.len < BUFFER ? 0 : flush_buffer(file, err);
+}
+
+static int write_csv(struct export *export, const struct run_reading *reading, struct err **err)
+{
+	AUTO(sb_release) struct sb line = SB_INIT;
+	char at[UTC_TEXT] = "", value[TEXT_NUMBER];
+
+	if (reading->at.ms > 0)
+		clock_utc_format(reading->at, at);
+	sb_addf(&line, "%s,%lld,%d,%s,", export->run, (long long)reading->attempt, reading->node,
+		at);
+	if (reading->step >= 0)
+		sb_addf(&line, "%lld", (long long)reading->step);
+	csv_add(&line, false, reading->name);
+	csv_add(&line, false, text_number(reading->value, value));
+	export->files[0].readings++;
+	return put_line(export, line.text, err);
+}
+
+static int write_json(struct export *export, const struct run_reading *reading, struct err **err)
+{
+	json_auto_t *object = reading_line_json(export->run, reading);
+	AUTO(auto_free) char *line = NULL;
+
+	export->files[0].readings++;
+	if (!export->dest) {
+		out_json_exact(object);
+		return 0;
+	}
+	line = js_line_exact(object);
+	return put_line(export, line, err);
+}
+
+/* ---- all ---- */
+
+static int write_reading(void *arg, const struct run_reading *reading, struct err **err)
+{
+	struct export *export = arg;
+	static int (*const writers[EXPORT_KINDS])(
+		struct export * export, const struct run_reading *reading, struct err **err) = {
+		[TO_TENSORBOARD] = write_event,
+		[TO_CSV] = write_csv,
+		[TO_JSONL] = write_json,
+	};
+
+	/* What a later attempt makes again has left nothing. */
+	return reading->counts ? writers[export->kind](export, reading, err) : 0;
+}
+
+static int note_created(void *arg, const struct event *ev, json_t *row, struct err **err)
+{
+	(void)row;
+	(void)err;
+	if (ev)
+		*(struct utc *)arg = ev->at;
+	return 1;
+}
+
+static int parse(const struct args *args, struct export *ret, struct err **err)
+{
+	const char *word = args->value[OPT_TO];
+
+	ret->kind = EXPORT_KINDS;
+	for (int kind = 0; word && kind < EXPORT_KINDS; kind++)
+		if (strcmp(word, kind_words[kind]) == 0)
+			ret->kind = (enum export_kind)kind;
+	if (ret->kind == EXPORT_KINDS) {
+		if (word)
+			err_set(err, EXIT_USAGE, "--to: nothing is exported to '%s'", word);
+		else
+			err_set(err, EXIT_USAGE, "export needs --to");
+		return err_hint(err, "give --to tensorboard, --to csv or --to jsonl");
+	}
+	ret->dest = args->operand_count > 1       ? args->operands[1]
+		    : ret->kind == TO_TENSORBOARD ? FOLDER
+						  : NULL;
+	if (ret->kind == TO_CSV && !ret->dest && out_is_json()) {
+		err_set(err, EXIT_USAGE, "with --json no comma-separated values go to stdout");
+		return err_hint(err, "name a file behind the run, or omit --json");
+	}
+	return 0;
+}
+
+static int open_run(const struct args *args, struct export *export, char run[JOURNAL_RUN_MAX],
+		    struct err **err)
+{
+	AUTO(journal_freep) struct journal *journal = NULL;
+
+	if (cmd_run_open(args, JOURNAL_READ, &journal, run, err) < 0 ||
+	    run_series_open(journal, run, &export->series, err) < 0 ||
+	    journal_read(journal, run, 1, note_created, &export->created, err) < 0)
+		return -1;
+	export->count = (int)js_int(run_series_plan(export->series), "nodes", 1);
+	export->files = mem_zero((size_t) export->count, sizeof *export->files);
+	for (int i = 0; i < export->count; i++)
+		export->files[i].buffer = SB_INIT;
+	for (size_t i = 0; i < run_series_metrics(export->series); i++)
+		export->has_steps |= strcmp(run_series_name(export->series, i), "step") == 0;
+	return 0;
+}
+
+static void tell(const struct export *export, int node)
+{
+	const struct export_file *file = &export->files[node];
+	json_auto_t *row = json_object();
+
+	if (!file->path)
+		return;
+	js_put_str(row, "run", export->run);
+	js_put_str(row, "to", kind_words[export->kind]);
+	if (export->kind == TO_TENSORBOARD)
+		js_put(row, "node", json_integer(node));
+	js_put_str(row, "path", file->path);
+	js_put(row, "readings", json_integer(file->readings));
+	if (out_is_json())
+		out_json(row);
+	out_line("%s", file->path);
+}
+
+int cmd_export(const struct args *args, struct err **err)
+{
+	char run[JOURNAL_RUN_MAX];
+	AUTO(export_release) struct export export = { .run = run };
+	int64_t readings = 0;
+
+	if (parse(args, &export, err) < 0 || open_run(args, &export, run, err) < 0)
+		return -1;
+	out_bulk(true);
+	if (export.kind == TO_CSV &&
+	    put_line(&export, "run,attempt,node,at,step,name,value", err) < 0)
+		return -1;
+	if (run_series_each(export.series, write_reading, &export, err) < 0)
+		return -1;
+	for (int i = 0; i < export.count; i++) {
+		if (end_file(&export.files[i], err) < 0)
+			return -1;
+		readings += export.files[i].readings;
+		tell(&export, i);
+	}
+	out_bulk(false);
+	if (readings == 0)
+		out_note("no reading: the log of the training has no such number yet");
+	else if (export.kind == TO_TENSORBOARD)
+		out_note("'tensorboard --logdir %s' shows them", export.dest);
+	return EXIT_DONE;
+}

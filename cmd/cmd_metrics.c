@@ -1,0 +1,142 @@
+/* metrics: the readings of a run, as its logs have them. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmd/cmd.h"
+#include "cmd/follow/run_view.h"
+#include "cmd/screen/out.h"
+#include "cmd/view/csv.h"
+#include "cmd/view/reading_line.h"
+#include "jobs/base/text/text.h"
+#include "jobs/run/attempt/run_series.h"
+
+/* What is asked for. */
+struct metrics_query {
+	const char *run;
+	bool *wanted;    /* by metric; NULL: all */
+	int64_t attempt; /* -1: all */
+	int64_t node;    /* -1: all */
+	bool csv;
+	size_t told;
+	/* The time of the newest row, as text: many rows have one. */
+	struct utc at;
+	char at_text[UTC_TEXT];
+};
+
+/* What is special about a reading, in a word. */
+static const char *mark_of(const struct run_reading *reading)
+{
+	if (!reading->counts)
+		return "superseded";
+	return reading->replayed ? "replayed" : "";
+}
+
+static int print_reading(void *arg, const struct run_reading *reading, struct err **err)
+{
+	struct metrics_query *query = arg;
+	char value[TEXT_NUMBER], step[24] = "";
+	const char *at = query->at_text;
+	const char *mark = mark_of(reading);
+
+	(void)err;
+	if ((query->wanted && !query->wanted[reading->metric]) ||
+	    (query->attempt >= 0 && reading->attempt != query->attempt) ||
+	    (query->node >= 0 && reading->node != query->node))
+		return 0;
+	query->told++;
+	if (out_is_json()) {
+		json_auto_t *object = reading_line_json(query->run, reading);
+
+		out_json_exact(object);
+		return 0;
+	}
+	if (reading->step >= 0)
+		snprintf(step, sizeof step, "%lld", (long long)reading->step);
+	text_number(reading->value, value);
+	if (reading->at.ms != query->at.ms)
+		clock_utc_format(reading->at, query->at_text);
+	query->at = reading->at;
+	if (reading->at.ms == 0)
+		query->at_text[0] = '\0';
+	if (query->csv) {
+		AUTO(sb_release) struct sb line = SB_INIT_MAX(1000);
+
+		sb_addf(&line, "%lld,%d,%s,%s", (long long)reading->attempt, reading->node, at,
+			step);
+		csv_add(&line, false, reading->name);
+		out_line("%s,%s,%s", line.text, value, mark);
+	} else
+		out_line("%-24s  %7lld  %4d  %8s  %-16s %s%s%s", *at ? at : "-",
+			 (long long)reading->attempt, reading->node, *step ? step : "-",
+			 reading->name, value, *mark ? "  " : "", mark);
+	return 0;
+}
+
+static int no_such_metric(const struct run_series *series, const char *name, const char *run,
+			  struct err **err)
+{
+	AUTO(sb_release) struct sb names = SB_INIT_MAX(400);
+
+	for (size_t i = 0; i < run_series_metrics(series); i++)
+		sb_addf(&names, "%s%s", i ? ", " : "", run_series_name(series, i));
+	err_set(err, EXIT_USAGE, "run %s has no metric '%s'", run, name);
+	return err_hint(err, "its spec has %s", names.text);
+}
+
+/* Marks the metrics that the operands behind the run name; none: all. */
+static int choose(const struct args *args, const struct run_series *series,
+		  struct metrics_query *query, struct err **err)
+{
+	size_t count = run_series_metrics(series);
+
+	if (args->operand_count < 2)
+		return 0;
+	query->wanted = mem_zero(count, sizeof *query->wanted);
+	for (int i = 1; i < args->operand_count; i++) {
+		size_t k = 0;
+
+		while (k < count && strcmp(run_series_name(series, k), args->operands[i]) != 0)
+			k++;
+		if (k == count)
+			return no_such_metric(series, args->operands[i], query->run, err);
+		query->wanted[k] = true;
+	}
+	return 0;
+}
+
+static void query_release(struct metrics_query *query)
+{
+	free(query->wanted);
+}
+
+int cmd_metrics(const struct args *args, struct err **err)
+{
+	AUTO(journal_freep) struct journal *journal = NULL;
+	AUTO(run_series_freep) struct run_series *series = NULL;
+	char run[JOURNAL_RUN_MAX];
+	AUTO(query_release) struct metrics_query query = { .run = run };
+
+	query.csv = args->given[OPT_CSV];
+	if (query.csv && out_is_json()) {
+		err_set(err, EXIT_USAGE, "--csv and --json exclude each other");
+		return err_hint(err, "give one of them");
+	}
+	if (args_number(args, OPT_ATTEMPT, -1, &query.attempt, err) < 0 ||
+	    args_number(args, OPT_NODE, -1, &query.node, err) < 0 ||
+	    cmd_run_open(args, JOURNAL_READ, &journal, run, err) < 0 ||
+	    run_series_open(journal, run, &series, err) < 0 ||
+	    choose(args, series, &query, err) < 0)
+		return -1;
+	out_bulk(true);
+	if (query.csv)
+		out_line("attempt,node,at,step,name,value,mark");
+	else if (!out_is_json())
+		out_line("%-24s  %7s  %4s  %8s  %-16s %s", "TIME", "ATTEMPT", "NODE", "STEP",
+			 "NAME", "VALUE");
+	if (run_series_each(series, print_reading, &query, err) < 0)
+		return -1;
+	out_bulk(false);
+	if (query.told == 0)
+		out_note("no reading: the log of the training has no such number yet");
+	return EXIT_DONE;
+}

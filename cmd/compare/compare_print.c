@@ -1,0 +1,94 @@
+/* Printing a comparison: see compare_print.h. */
+#include "cmd/compare/compare_print.h"
+
+#include <math.h>
+
+#include "cmd/compare/compare_text.h"
+#include "cmd/screen/out.h"
+#include "jobs/report/measure/quality.h"
+
+static void print_break_even(const struct compare_sheet *sheet)
+{
+	const struct comparison_row *a = &sheet->rows[0], *b = &sheet->rows[1];
+	double steps = comparison_break_even(a, b);
+	const char *slower = sheet->runs[(a->compile > b->compile ? a : b)->first].run;
+	json_auto_t *object = json_object();
+
+	if (out_is_json()) {
+		js_put_str(object, "run", slower);
+		if (isfinite(steps))
+			js_put(object, "break_even_steps", js_number(ceil(steps)));
+		if (!isnan(steps))
+			js_put(object, "pays", json_boolean(isfinite(steps)));
+		out_json(object);
+	} else if (isnan(steps)) {
+		out_line("break-even: not known: steps and compile time of both runs are needed");
+	} else if (isinf(steps)) {
+		out_line("break-even: never: %s compiles longer, and its steps are not faster",
+			 slower);
+	} else {
+		out_line("break-even: the longer compilation of %s pays from step %.0f on", slower,
+			 ceil(steps));
+	}
+}
+
+static void print_rules(const struct compare_sheet *sheet)
+{
+	bool all_same = true;
+
+	for (size_t i = 0; i < sheet->row_count; i++)
+		all_same &= sheet->rows[i].same_quality;
+	out_note(STEP_TIMES_RULE);
+	if (sheet->row_count < sheet->run_count)
+		out_note("intervals: %.0f %% for all rows together, by Student's t over the "
+			 "logarithms of the speeds of repeats, their spread pooled over the rows",
+			 COMPARISON_LEVEL * 100);
+	if (!all_same)
+		out_note(QUALITY_RULE);
+	if (sheet->metric && sheet->row_count > 1)
+		out_note("VALUE is %s at the last step that both have, GAP its largest difference "
+			 "at a step",
+			 sheet->metric);
+}
+
+static void print_sheet(const struct compare_sheet *sheet, const struct args *args)
+{
+	AUTO(sb_release) struct sb text = SB_INIT_MAX(SIZE_MAX / 2);
+
+	if (out_is_json()) {
+		for (size_t i = 0; i < sheet->row_count; i++) {
+			json_auto_t *row = compare_text_json(sheet, i);
+
+			out_json(row);
+		}
+		return;
+	}
+	if (args->given[OPT_CSV]) {
+		compare_text_csv(sheet, &text);
+	} else if (args->given[OPT_MARKDOWN]) {
+		compare_text_markdown(sheet, &text);
+	} else {
+		compare_text_differences(sheet, &text);
+		sb_addc(&text, '\n');
+		compare_text_table(sheet, out_width(), out_style(), &text);
+	}
+	out_block(text.text);
+}
+
+void compare_print(const struct compare_sheet *sheet, const struct args *args)
+{
+	print_sheet(sheet, args);
+	if (args->given[OPT_BREAK_EVEN])
+		print_break_even(sheet);
+	print_rules(sheet);
+}
+
+int compare_print_check(const struct args *args, struct err **err)
+{
+	int forms = out_is_json() + args->given[OPT_CSV] + args->given[OPT_MARKDOWN];
+
+	if (forms <= 1)
+		return 0;
+	err_set(err, EXIT_USAGE, "--json, --csv and --markdown exclude each other");
+	return err_hint(err, "give one of them");
+}

@@ -1,0 +1,306 @@
+/* Runs and sweeps compared: see compare_runs.h. */
+#include "cmd/compare/compare_runs.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmd/screen/out.h"
+#include "jobs/base/text/text.h"
+#include "jobs/report/measure/quality.h"
+#include "jobs/run/plan/plan_difference.h"
+#include "jobs/run/sweep/sweep_record.h"
+
+#define RUNS_MAX 2000
+
+void compare_runs_release(struct compare *compare)
+{
+	for (size_t i = 0; i < compare->count; i++)
+		measure_release(&compare->runs[i]);
+	for (size_t i = 0; compare->sheet.differences && i < compare->sheet.row_count; i++)
+		json_decref(compare->sheet.differences[i]);
+	free(compare->runs);
+	free(compare->sheet.rows);
+	free(compare->sheet.differences);
+	json_decref(compare->known);
+}
+
+/* ---- rows ---- */
+
+/* The last word of a path. */
+static const char *last_word(const char *path)
+{
+	const char *dot = strrchr(path, '.');
+
+	return dot ? dot + 1 : path;
+}
+
+/* True for a difference that makes no other job: repeats have it, too. */
+static bool is_of_repeats(const char *field)
+{
+	static const char *const fields[] = { "name", "workspace" };
+
+	for (size_t i = 0; i < STK_LENGTH(fields); i++)
+		if (strcmp(field, fields[i]) == 0)
+			return true;
+	return strcmp(last_word(field), "seed") == 0;
+}
+
+/* What a cell sets, as differences: nothing else is known of one that never began. */
+static json_t *difference_of_sets(const json_t *sets)
+{
+	json_t *rows = json_array(), *set;
+	size_t i;
+
+	json_array_foreach (sets, i, set) {
+		const char *text = json_string_value(set);
+		AUTO(auto_free) char *field = mem_copy_n(text, strcspn(text, "="));
+
+		json_array_append_new(rows, json_pack("{s:s, s:n, s:s}", "field", field, "old",
+						      "new", text + strlen(field) + 1));
+	}
+	return rows;
+}
+
+/* Returns what differs, without what differs between repeats; a new array. */
+static json_t *difference(const struct measure *base, const struct measure *other)
+{
+	bool known = base->plan && other->plan;
+	json_auto_t *all =
+		known ? plan_difference(base->plan, other->plan) : difference_of_sets(other->sets);
+	json_t *kept = json_array(), *row;
+	size_t i;
+
+	json_array_foreach (all, i, row)
+		if (!is_of_repeats(js_str(row, "field")))
+			json_array_append(kept, row);
+	return kept;
+}
+
+/* True if both are of one row: by the cell of a sweep, or by their settings. */
+static bool is_repeat(const struct measure *a, const struct measure *b)
+{
+	json_auto_t *rows = NULL;
+
+	if (a->cell || b->cell)
+		return a->cell && b->cell && strcmp(a->cell, b->cell) == 0;
+	rows = difference(a, b);
+	return json_array_size(rows) == 0;
+}
+
+static bool is_same_quality(const json_t *differences)
+{
+	const json_t *row;
+	size_t i;
+
+	json_array_foreach (differences, i, row) {
+		AUTO(auto_free) char *old = js_line(json_object_get(row, "old"));
+		AUTO(auto_free) char *new = js_line(json_object_get(row, "new"));
+
+		if (quality_depends_on(js_str(row, "field"), old, new))
+			return false;
+	}
+	return true;
+}
+
+static bool is_only_workers(const json_t *differences)
+{
+	const json_t *row;
+	size_t i;
+
+	json_array_foreach (differences, i, row)
+		if (!js_is(row, "field", "resources.nodes"))
+			return false;
+	return json_array_size(differences) > 0;
+}
+
+/* Puts each run into a row. Runs that do not count are in one, too, and call it if it has no
+ * others. */
+static void make_rows(struct compare *compare)
+{
+	struct compare_sheet *sheet = &compare->sheet;
+
+	sheet->rows = mem_zero(compare->count, sizeof *sheet->rows);
+	for (size_t i = 0; i < compare->count; i++) {
+		struct measure *measure = &compare->runs[i];
+		size_t row = 0;
+
+		while (row < sheet->row_count &&
+		       !is_repeat(&compare->runs[sheet->rows[row].first], measure))
+			row++;
+		if (row == sheet->row_count)
+			sheet->rows[sheet->row_count++].first = i;
+		measure->row = row;
+		measure->measured.row = measure->why ? SIZE_MAX : row;
+		if (measure->why)
+			continue;
+		if (sheet->rows[row].runs++ == 0)
+			sheet->rows[row].first = i;
+	}
+}
+
+/* Sets what differs from the baseline, and what follows from that. */
+static void set_differences(struct compare *compare)
+{
+	struct compare_sheet *sheet = &compare->sheet;
+	const struct measure *base = &compare->runs[sheet->rows[0].first];
+
+	sheet->differences = mem_zero(sheet->row_count, sizeof *sheet->differences);
+	for (size_t i = 0; i < sheet->row_count; i++) {
+		struct comparison_row *row = &sheet->rows[i];
+
+		sheet->differences[i] = difference(base, &compare->runs[row->first]);
+		row->same_quality = is_same_quality(sheet->differences[i]);
+		row->only_workers = is_only_workers(sheet->differences[i]);
+	}
+}
+
+/* ---- the runs ---- */
+
+/* Adds a run; EXIT_USAGE if it is there already, or one too many. */
+static int add_run(struct compare *compare, const char *run, struct measure **ret, struct err **err)
+{
+	for (size_t k = 0; k < compare->count; k++)
+		if (strcmp(compare->runs[k].run, run) == 0) {
+			err_set(err, EXIT_USAGE, "run %s is named twice", run);
+			return err_hint(err, "a repeat is a run of its own");
+		}
+	if (compare->count >= RUNS_MAX) {
+		err_set(err, EXIT_USAGE, "at most %d runs can be compared", RUNS_MAX);
+		return err_hint(err, "name fewer of them");
+	}
+	compare->runs = mem_room(compare->runs, compare->count, sizeof *compare->runs);
+	*ret = &compare->runs[compare->count++];
+	**ret = (struct measure){ 0 };
+	snprintf((*ret)->run, sizeof(*ret)->run, "%s", run);
+	return 0;
+}
+
+/* Notes which runs there are, once. */
+static int know_runs(struct compare *compare, struct journal *journal, struct err **err)
+{
+	json_auto_t *runs = json_array();
+	json_t *run;
+	size_t i;
+
+	if (compare->known)
+		return 0;
+	if (journal_runs(journal, runs, err) < 0)
+		return -1;
+	compare->known = json_object();
+	json_array_foreach (runs, i, run)
+		json_object_set_new(compare->known, json_string_value(run), json_true());
+	return 0;
+}
+
+/* Adds the runs of a cell that have begun, or the cell as one that could not begin. */
+static int add_cell(struct compare *compare, const json_t *record, size_t at, struct err **err)
+{
+	const json_t *cell = json_array_get(json_object_get(record, "cells"), at);
+	const json_t *runs = json_object_get(cell, "runs"), *run;
+	const char *why = js_str(cell, "why");
+	struct measure *measure;
+	bool any = false;
+	size_t i;
+
+	json_array_foreach (runs, i, run) {
+		bool begun = json_object_get(compare->known, json_string_value(run));
+
+		if (!begun && !(why && !any && i + 1 == json_array_size(runs)))
+			continue;
+		any = true;
+		if (add_run(compare,
+			    begun ? json_string_value(run)
+				  : json_string_value(json_array_get(runs, 0)),
+			    &measure, err) < 0)
+			return -1;
+		measure->cell = mem_format("%s/%zu", js_str(record, "sweep"), at);
+		measure->sets = json_incref(json_object_get(cell, "own"));
+		measure->why = begun ? NULL : mem_copy(why);
+	}
+	return 0;
+}
+
+static int add_sweep(struct compare *compare, const json_t *record, struct err **err)
+{
+	const char *id = js_str(record, "sweep");
+	size_t before = compare->count;
+
+	for (size_t i = 0; i < json_array_size(json_object_get(record, "cells")); i++)
+		if (add_cell(compare, record, i, err) < 0)
+			return -1;
+	if (compare->count > before)
+		return 0;
+	err_set(err, EXIT_REFUSED, "no run of sweep %s has begun, or all are removed", id);
+	return err_hint(err, "'stoker sweep SPEC --id %s' goes on with it", id);
+}
+
+int compare_runs_add(struct compare *compare, struct journal *journal, const char *ref,
+		     struct err **err)
+{
+	json_auto_t *record = NULL;
+	char run[JOURNAL_RUN_MAX];
+	struct measure *measure;
+	int found = sweep_record_read(journal, ref, &record, err);
+
+	if (found < 0)
+		return -1;
+	if (found > 0)
+		return know_runs(compare, journal, err) < 0 ? -1 : add_sweep(compare, record, err);
+	return journal_resolve(journal, ref, run, err) < 0 ? -1
+							   : add_run(compare, run, &measure, err);
+}
+
+static int measure_runs(struct compare *compare, struct journal *journal,
+			const struct measure_question *question, struct err **err)
+{
+	for (size_t i = 0; i < compare->count; i++) {
+		struct measure *measure = &compare->runs[i];
+		const char *state;
+
+		if (measure_take(journal, question, measure, err) < 0)
+			return -1;
+		if (measure->why)
+			continue;
+		state = js_str(measure->status, "state");
+		if (!json_object_get(measure->status, "exit_code"))
+			out_warning("run %s has not ended (%s): its figures are those of now",
+				    measure->run, state ? state : "state not known");
+		else if (!js_is(measure->status, "state", "succeeded"))
+			out_warning(
+				"run %s did not succeed (%s): it is compared by what it has done",
+				measure->run, state);
+		if (measure->measured.steps == 0)
+			out_warning(
+				"run %s: no step is measured behind the first ten of an attempt",
+				measure->run);
+	}
+	return 0;
+}
+
+void compare_runs_sheet(struct compare *compare, const char *metric)
+{
+	struct compare_sheet *sheet = &compare->sheet;
+	AUTO(auto_free) struct measured_run *measured = NULL;
+
+	make_rows(compare);
+	set_differences(compare);
+	measured = mem_zero(compare->count, sizeof *measured);
+	for (size_t i = 0; i < compare->count; i++)
+		measured[i] = compare->runs[i].measured;
+	comparison_make(measured, compare->count, sheet->rows, sheet->row_count);
+	sheet->runs = compare->runs;
+	sheet->run_count = compare->count;
+	sheet->metric = metric;
+	for (size_t i = 0; !sheet->metric && i < compare->count; i++)
+		sheet->metric = compare->runs[i].has_metric ? "loss" : NULL;
+}
+
+int compare_runs_make(struct compare *compare, struct journal *journal,
+		      const struct measure_question *question, struct err **err)
+{
+	if (measure_runs(compare, journal, question, err) < 0)
+		return -1;
+	compare_runs_sheet(compare, question->metric);
+	return 0;
+}

@@ -1,0 +1,29 @@
+/* Runs, and all runs of sweeps, measured and put into rows beside each other. */
+#ifndef STK_CMD_COMPARE_COMPARE_RUNS_H
+#define STK_CMD_COMPARE_COMPARE_RUNS_H
+
+#include "cmd/compare/compare_text.h"
+
+/* Start from { 0 }. */
+struct compare {
+	struct measure *runs; /* in the order in which they were added */
+	size_t count;
+	struct compare_sheet sheet;
+	json_t *known; /* ids of all runs; NULL: not asked for yet */
+};
+void compare_runs_release(struct compare *compare); /* for AUTO() */
+
+/* Adds the run that the user wrote, or all runs of a sweep in the order of its cells: by the id of
+ * the sweep. */
+int compare_runs_add(struct compare *compare, struct journal *journal, const char *ref,
+		     struct err **err);
+
+/* Makes the sheet of runs that are all measured. */
+void compare_runs_sheet(struct compare *compare, const char *metric);
+/* Measures the runs, of which there is one at least, and makes the sheet. Cells of a sweep are rows
+ * of their own, whatever their settings; other runs are in one row if nothing differs but what
+ * differs between repeats. Prints warnings of runs that did not succeed. */
+int compare_runs_make(struct compare *compare, struct journal *journal,
+		      const struct measure_question *question, struct err **err);
+
+#endif

@@ -1,0 +1,314 @@
+/* Measuring a run: see measure.h. */
+#include "cmd/compare/measure.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmd/follow/run_view.h"
+#include "jobs/base/text/text.h"
+#include "jobs/flow/flow.h"
+#include "jobs/store/order.h"
+
+void measure_release(struct measure *measure)
+{
+	json_decref(measure->plan);
+	json_decref(measure->status);
+	json_decref(measure->sets);
+	free(measure->cell);
+	free(measure->why);
+	curve_release(&measure->measured.curve);
+}
+
+int measure_target_parse(const char *text, struct measure_target *ret, struct err **err)
+{
+	size_t name = strcspn(text, "<>="), sign = strspn(text + name, "<>="), len;
+	const char *op = text + name;
+
+	*ret = (struct measure_target){ 0 };
+	len = text_float(op + sign, strlen(op + sign), &ret->value);
+	while (name > 0 && text[name - 1] == ' ')
+		name--;
+	if (strncmp(op, ">=", 2) == 0 && sign == 2)
+		ret->sense = TARGET_AT_LEAST;
+	else if (strncmp(op, "<=", 2) == 0 && sign == 2)
+		ret->sense = TARGET_AT_MOST;
+	else if (*op == '>' && sign == 1)
+		ret->sense = TARGET_MORE;
+	else if (*op == '<' && sign == 1)
+		ret->sense = TARGET_LESS;
+	else
+		len = 0;
+	if (len == 0 || op[sign + len] != '\0' || name == 0 || name >= sizeof ret->metric) {
+		err_set(err, EXIT_USAGE, "--to cannot be read: '%s'", text);
+		return err_hint(err, "write a metric, one of >= <= > <, and a number: "
+				     "--to 'accuracy>=0.95'");
+	}
+	memcpy(ret->metric, text, name);
+	return 0;
+}
+
+static bool is_reached(const struct measure_target *target, double value)
+{
+	switch (target->sense) {
+	case TARGET_AT_LEAST:
+		return value >= target->value;
+	case TARGET_AT_MOST:
+		return value <= target->value;
+	case TARGET_MORE:
+		return value > target->value;
+	case TARGET_LESS:
+		break;
+	}
+	return value < target->value;
+}
+
+/* ---- the journal ---- */
+
+/* The events of a run, while it is measured. */
+struct measure_events {
+	struct measure *measure;
+	struct step_times *times;
+	const struct measure_watch *watch;
+	int64_t begun_ms, ended_ms; /* UTC; 0: not known */
+};
+
+static int on_event(void *arg, const struct event *ev, json_t *row, struct err **err)
+{
+	struct measure_events *events = arg;
+	const struct measure_watch *watch = events->watch;
+	const json_t *late;
+	size_t i;
+
+	(void)err;
+	if (!ev)
+		return 0;
+	if (watch && watch->event)
+		watch->event(watch->arg, ev, row);
+	if (ev->kind == EV_RUN_CREATED) {
+		events->measure->plan = json_incref(ev->plan);
+		events->begun_ms = ev->at.ms;
+	}
+	if (ev->kind == EV_RUN_ENDED)
+		events->ended_ms = ev->at.ms;
+	if (ev->kind == EV_JIT_COMPILED)
+		json_array_foreach (ev->late, i, late)
+			if (json_object_get(late, "after_step"))
+				step_times_add_late(events->times, ev->attempt,
+						    js_int(late, "after_step", 0));
+	return 0;
+}
+
+/* Adds up the seconds of a phase's attempts; `member` is what of an attempt. NAN: not known. */
+static double sum_of(const json_t *status, const char *phase, const char *member)
+{
+	const json_t *attempts = json_object_get(status, "attempts"), *attempt;
+	double sum = NAN;
+	size_t i;
+
+	json_array_foreach (attempts, i, attempt)
+		if ((!phase || js_is(attempt, "phase", phase)) && json_object_get(attempt, member))
+			sum = (isnan(sum) ? 0 : sum) + js_real(attempt, member, 0);
+	return sum;
+}
+
+/* Returns when the training was started first, UTC in ms; 0: not known. */
+static int64_t train_begin(const json_t *status)
+{
+	const json_t *attempts = json_object_get(status, "attempts"), *attempt;
+	struct utc at = { 0 };
+	size_t i;
+
+	json_array_foreach (attempts, i, attempt) {
+		const char *started = js_str(attempt, "started");
+
+		if (js_is(attempt, "phase", flow_phase_names[PHASE_TRAIN]) && started &&
+		    clock_utc_parse(started, &at))
+			return at.ms;
+	}
+	return 0;
+}
+
+/* Phase 1, and what was compiled late. */
+static double compile_seconds(const json_t *status)
+{
+	double ahead = sum_of(status, flow_phase_names[PHASE_PRECOMPILE], "seconds");
+	double late = js_real(json_object_get(status, "jit"), "seconds", 0);
+
+	return (isnan(ahead) ? 0 : ahead) + late;
+}
+
+/* ---- the series ---- */
+
+struct measure_readings {
+	struct measure *measure;
+	const struct run_series *series;
+	const struct measure_question *question;
+	struct step_times *times;
+	int64_t train_ms;
+	size_t step, curve, target, samples; /* metrics; SIZE_MAX: none */
+	int curve_node;                      /* -1: not known yet */
+};
+
+static int on_reading(void *arg, const struct run_reading *reading, struct err **err)
+{
+	struct measure_readings *readings = arg;
+	struct measured_run *ret = &readings->measure->measured;
+	const struct measure_watch *watch = readings->question->watch;
+	struct step_times *times = readings->times;
+	size_t spans = times->count;
+
+	(void)err;
+	if (watch && watch->reading)
+		watch->reading(watch->arg, reading);
+	if (reading->metric == readings->step)
+		step_times_add(times, reading->attempt, reading->node, reading->step,
+			       reading->at.ms, reading->late || reading->at.ms == 0);
+	if (watch && watch->span && times->count > spans)
+		watch->span(watch->arg, &times->spans[spans], reading);
+	if (!reading->counts)
+		return 0;
+	if (reading->metric == readings->curve && reading->step >= 0) {
+		if (readings->curve_node < 0)
+			readings->curve_node = reading->node;
+		if (reading->node == readings->curve_node)
+			curve_add(&ret->curve, reading->step, reading->value);
+	}
+	if (reading->metric == readings->target && isinf(ret->reached) && reading->at.ms > 0 &&
+	    readings->train_ms > 0 && is_reached(&readings->question->target, reading->value))
+		ret->reached = (double)(reading->at.ms - readings->train_ms) / 1000;
+	return 0;
+}
+
+/* Returns the metric of that name; SIZE_MAX: none. */
+static size_t find_metric(const struct run_series *series, const char *name)
+{
+	for (size_t i = 0; name && i < run_series_metrics(series); i++)
+		if (strcmp(run_series_name(series, i), name) == 0)
+			return i;
+	return SIZE_MAX;
+}
+
+static int no_metric(const struct run_series *series, const char *run, const char *name,
+		     struct err **err)
+{
+	AUTO(sb_release) struct sb all = SB_INIT_MAX(400);
+
+	for (size_t i = 0; i < run_series_metrics(series); i++)
+		sb_addf(&all, "%s%s", i ? ", " : "", run_series_name(series, i));
+	err_set(err, EXIT_REFUSED, "run %s has no metric '%s'", run, name);
+	return err_hint(err, "its spec has %s", all.text);
+}
+
+static int read_series(struct journal *journal, const struct measure_question *question,
+		       const struct measure_events *events, struct measure *ret, struct err **err)
+{
+	AUTO(run_series_freep) struct run_series *series = NULL;
+	struct measure_readings readings = { .measure = ret,
+					     .question = question,
+					     .times = events->times,
+					     .train_ms = train_begin(ret->status),
+					     .curve_node = -1,
+					     .target = SIZE_MAX };
+	const char *target = question->target.metric;
+
+	if (question->lenient && json_array_size(json_object_get(ret->plan, "metrics")) == 0)
+		return 0;
+	if (run_series_open(journal, ret->run, &series, err) < 0)
+		return -1;
+	if (question->watch && question->watch->series)
+		question->watch->series(question->watch->arg, series);
+	readings.series = series;
+	readings.step = find_metric(series, METRIC_STEP);
+	readings.curve = find_metric(series, question->metric ? question->metric : "loss");
+	if (question->metric && readings.curve == SIZE_MAX)
+		return no_metric(series, ret->run, question->metric, err);
+	if (*target) {
+		readings.target = find_metric(series, target);
+		if (readings.target == SIZE_MAX)
+			return no_metric(series, ret->run, target, err);
+		ret->measured.reached = INFINITY;
+	}
+	ret->has_metric = readings.curve != SIZE_MAX;
+	if (run_series_each(series, on_reading, &readings, err) < 0)
+		return -1;
+	curve_sort(&ret->measured.curve);
+	return 0;
+}
+
+/* ---- both ---- */
+
+/* A run without figures. */
+static struct measured_run unmeasured(const char *run)
+{
+	return (struct measured_run){ .run = run,
+				      .mean = NAN,
+				      .p50 = NAN,
+				      .p95 = NAN,
+				      .samples = NAN,
+				      .workers = NAN,
+				      .wall = NAN,
+				      .billable = NAN,
+				      .compile = NAN,
+				      .cost = NAN,
+				      .price = NAN,
+				      .reached = NAN };
+}
+
+/* Returns why a run of a sweep does not count, in the words of what refused it if there are any;
+ * NULL: it does. The caller frees it. */
+static char *why_not(const json_t *status)
+{
+	const json_t *attempts = json_object_get(status, "attempts");
+	const json_t *last = json_array_get(attempts, json_array_size(attempts) - 1);
+	const char *words[] = { js_str(last, "evidence"), js_str(status, "evidence"),
+				js_str(status, "reason"), js_str(status, "state") };
+
+	if (!json_object_get(status, "exit_code") || js_is(status, "state", "succeeded"))
+		return NULL;
+	/* What was stopped on request refused nothing. */
+	for (size_t i = js_is(status, "state", "stopped") ? 2 : 0; i < STK_LENGTH(words); i++)
+		if (words[i])
+			return mem_copy(words[i]);
+	return mem_copy("it failed");
+}
+
+int measure_take(struct journal *journal, const struct measure_question *question,
+		 struct measure *ret, struct err **err)
+{
+	AUTO(step_times_release) struct step_times times = { 0 };
+	struct measure_events events = { .measure = ret,
+					 .times = &times,
+					 .watch = question->watch };
+	struct measured_run *measured = &ret->measured;
+	const json_t *cost;
+
+	*measured = unmeasured(ret->run);
+	if (ret->why)
+		return 0;
+	if (cmd_run_view(journal, ret->run, true, &ret->status, err) < 0 ||
+	    cmd_run_check_begun(journal, ret->run, ret->status, err) < 0 ||
+	    journal_read(journal, ret->run, 1, on_event, &events, err) < 0)
+		return -1;
+	ret->why = ret->cell ? why_not(ret->status) : NULL;
+	if (ret->why)
+		return 0;
+	/* A cell may be compared by its time and cost alone. */
+	if ((!ret->cell || json_array_size(json_object_get(ret->plan, "metrics")) > 0) &&
+	    read_series(journal, question, &events, ret, err) < 0)
+		return -1;
+	cost = json_object_get(ret->status, "cost");
+	measured->steps = times.steps;
+	measured->mean = step_times_mean(&times);
+	measured->p50 = step_times_quantile(&times, 0.5);
+	measured->p95 = step_times_quantile(&times, 0.95);
+	measured->samples = js_real(ret->plan, "samples_per_step", NAN);
+	measured->workers = (double)js_int(ret->plan, "nodes", 1);
+	measured->wall =
+		events.ended_ms > 0 ? (double)(events.ended_ms - events.begun_ms) / 1000 : NAN;
+	measured->billable = sum_of(ret->status, NULL, "billable");
+	measured->compile = compile_seconds(ret->status);
+	measured->cost = js_real(cost, "accrued", NAN);
+	measured->price = js_real(cost, "per_hour", NAN);
+	return 0;
+}

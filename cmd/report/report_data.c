@@ -1,0 +1,305 @@
+/* The data of a report: see report_data.h. */
+#include "cmd/report/report_data.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmd/compare/compare_runs.h"
+#include "cmd/report/course.h"
+#include "cmd/report/curves.h"
+#include "jobs/base/text/text.h"
+#include "jobs/cache/graphs/graph_key.h"
+#include "jobs/report/measure/quality.h"
+#include "jobs/run/plan/plan_difference.h"
+
+#define DIFFERENCES_TOLD 40
+
+/* ---- measuring ---- */
+
+/* What is seen of a run while it is measured. */
+struct seen {
+	struct curves *curves;
+	struct course course;
+};
+
+static void on_event(void *arg, const struct event *ev, const json_t *row)
+{
+	struct seen *seen = arg;
+
+	if (ev->kind == EV_RUN_CREATED)
+		seen->curves->begun_ms = ev->at.ms;
+	course_add(&seen->course, ev, row);
+}
+
+static void on_series(void *arg, const struct run_series *series)
+{
+	curves_series(((struct seen *)arg)->curves, series);
+}
+
+static void on_reading(void *arg, const struct run_reading *reading)
+{
+	curves_reading(((struct seen *)arg)->curves, reading);
+}
+
+static void on_span(void *arg, const struct step_span *span, const struct run_reading *reading)
+{
+	curves_span(((struct seen *)arg)->curves, span, reading);
+}
+
+/* ---- a run ---- */
+
+static void put_real(json_t *object, const char *key, double value)
+{
+	if (isfinite(value))
+		js_put(object, key, json_real(value));
+}
+
+static json_t *steps_of(const struct measured_run *measured)
+{
+	json_t *steps = json_object();
+
+	put_real(steps, "steps", measured->steps);
+	put_real(steps, "mean", measured->mean);
+	put_real(steps, "p50", measured->p50);
+	put_real(steps, "p95", measured->p95);
+	return steps;
+}
+
+static bool has_ended(const struct measure *measure)
+{
+	return json_object_get(measure->status, "exit_code") != NULL;
+}
+
+static json_t *notes_of(const struct measure *measure)
+{
+	json_t *notes = json_array();
+
+	if (!has_ended(measure))
+		json_array_append_new(notes,
+				      json_string("This run goes on: its figures are those of "
+						  "the moment at which the report was made."));
+	if (json_array_size(json_object_get(measure->plan, "metrics")) == 0)
+		json_array_append_new(notes, json_string("The spec has no metrics, so there are no "
+							 "curves and no step times: 'stoker help "
+							 "metrics'."));
+	else if (!(measure->measured.steps > 0))
+		json_array_append_new(notes, json_string("No step time is known behind the first "
+							 "ten steps of an attempt."));
+	return notes;
+}
+
+/* Returns the plan without values whose names look secret. */
+static json_t *plan_of(const json_t *plan)
+{
+	json_t *copy = json_deep_copy(plan);
+
+	graph_key_ingredients_hide_secrets(copy);
+	return copy;
+}
+
+static json_t *run_of(const struct measure *measure, struct course *course)
+{
+	json_t *run = json_object();
+
+	js_put_str(run, "run", measure->run);
+	js_put(run, "status", json_incref(measure->status));
+	js_put(run, "plan", plan_of(measure->plan));
+	js_put(run, "notes", notes_of(measure));
+	js_put(run, "steps", steps_of(&measure->measured));
+	course_put(course, clock_utc_now(), has_ended(measure), run);
+	return run;
+}
+
+/* ---- the whole ---- */
+
+static void add_text(json_t *array, char *text)
+{
+	json_array_append_new(array, js_text(text, strlen(text)));
+	free(text);
+}
+
+/* One sentence about how a run went. */
+static char *outcome_of(const struct measure *measure)
+{
+	const json_t *status = measure->status;
+	const char *state = js_str(status, "state"), *reason = js_str(status, "reason");
+	double total = js_real(json_object_get(status, "ledger"), "total", 0);
+	AUTO(auto_free) char *time = text_format_duration((int64_t)(total * 1000));
+	AUTO(auto_free)
+	char *cost = json_object_get(status, "cost")
+			     ? mem_format(", %.2f USD", measure->measured.cost)
+			     : mem_copy("");
+
+	return mem_format("Run %s: %s%s%s, after %s%s.", measure->run, state ? state : "not known",
+			  reason ? ": " : "", reason ? reason : "", time, cost);
+}
+
+/* What the comparison says about a row. */
+static char *judgement_of(const struct compare *compare, size_t at)
+{
+	const struct compare_sheet *sheet = &compare->sheet;
+	const struct comparison_row *row = &sheet->rows[at];
+	const char *run = compare->runs[row->first].run, *base = compare->runs[0].run;
+	const char *quality = row->same_quality ? "" : "; quality: not assessed";
+
+	if (row->verdict == COMPARISON_FASTER || row->verdict == COMPARISON_SLOWER)
+		return mem_format(
+			"%s is %s than %s: %.2fx (%+.1f %%), between %.2fx and %.2fx%s%s.", run,
+			comparison_words[row->verdict], base, row->x, (row->x - 1) * 100, row->low,
+			row->high, row->is_best ? "; it is the best" : "", quality);
+	if (isfinite(row->x))
+		return mem_format("%s against %s: %s; %.2fx (%+.1f %%) as measured%s.", run, base,
+				  comparison_words[row->verdict], row->x, (row->x - 1) * 100,
+				  quality);
+	return mem_format("%s against %s: %s%s.", run, base, comparison_words[row->verdict],
+			  quality);
+}
+
+static json_t *verdict_of(const struct compare *compare)
+{
+	json_t *verdict = json_array();
+
+	for (size_t i = 1; i < compare->sheet.row_count; i++)
+		add_text(verdict, judgement_of(compare, i));
+	for (size_t i = 0; i < compare->count; i++)
+		add_text(verdict, outcome_of(&compare->runs[i]));
+	return verdict;
+}
+
+static json_t *rules_of(const struct compare *compare)
+{
+	const struct compare_sheet *sheet = &compare->sheet;
+	json_t *rules = json_array();
+
+	json_array_append_new(rules, json_string(STEP_TIMES_RULE));
+	if (compare->count > 1 && sheet->row_count < sheet->run_count)
+		add_text(
+			rules,
+			mem_format(
+				"intervals: %.0f %% for all rows together, by Student's t over the "
+				"logarithms of the speeds of repeats, their spread pooled over the "
+				"rows",
+				COMPARISON_LEVEL * 100));
+	if (compare->count > 1)
+		json_array_append_new(rules, json_string(QUALITY_RULE));
+	if (sheet->metric && sheet->row_count > 1)
+		add_text(rules, mem_format("value is %s at the last step that both have, gap its "
+					   "largest difference at a step",
+					   sheet->metric));
+	return rules;
+}
+
+static json_t *differences_of(const struct compare *compare)
+{
+	json_t *rows = json_array();
+
+	for (size_t i = 1; i < compare->sheet.row_count; i++) {
+		AUTO(auto_free)
+		char *words =
+			plan_difference_words(compare->sheet.differences[i], DIFFERENCES_TOLD);
+		json_t *row = json_object();
+
+		js_put_str(row, "run", compare->runs[compare->sheet.rows[i].first].run);
+		js_put_str(row, "words", words);
+		json_array_append_new(rows, row);
+	}
+	return rows;
+}
+
+static char *title_of(const struct compare *compare)
+{
+	const char *name = js_str(compare->runs[0].status, "name");
+
+	if (compare->count == 1)
+		return mem_format("%s: run %s", name ? name : "Report", compare->runs[0].run);
+	return mem_format("%s: %zu runs", name ? name : "Report", compare->count);
+}
+
+static json_t *data_of(struct compare *compare, struct curves *curves, const json_t *runs)
+{
+	json_t *data = json_object(), *charts = json_array(), *metrics = json_array();
+	AUTO(auto_free) char *title = title_of(compare);
+	char now[UTC_TEXT];
+
+	js_put_str(data, "title", title);
+	js_put_str(data, "made", clock_utc_format(clock_utc_now(), now));
+	js_put_str(data, "version", STOKER_VERSION);
+	js_put(data, "verdict", verdict_of(compare));
+	js_put(data, "rules", rules_of(compare));
+	if (compare->count > 1) {
+		js_put(data, "comparison", compare_text_cells(&compare->sheet));
+		js_put(data, "differences", differences_of(compare));
+	}
+	for (size_t i = 0; i < compare->count && i < REPORT_DRAWN_MAX; i++)
+		curves_metrics(&curves[i], compare->runs[i].run, metrics);
+	curves_charts(curves, compare->runs, compare->count, REPORT_DRAWN_MAX, charts);
+	js_put(data, "charts", charts);
+	js_put(data, "metrics", metrics);
+	js_put(data, "runs", json_incref((json_t *)runs));
+	js_put(data, "runs_left",
+	       json_integer((json_int_t)(compare->count - json_array_size(runs))));
+	return data;
+}
+
+static int measure_all(struct compare *compare, struct curves *curves, struct journal *journal,
+		       json_t *runs, struct err **err)
+{
+	for (size_t i = 0; i < compare->count; i++) {
+		struct seen seen = { .curves = &curves[i] };
+		const struct measure_watch watch = { .arg = &seen,
+						     .event = on_event,
+						     .series = on_series,
+						     .reading = on_reading,
+						     .span = on_span };
+		const struct measure_question question = { .lenient = true, .watch = &watch };
+		int result = measure_take(journal, &question, &compare->runs[i], err);
+
+		if (result == 0 && i < REPORT_DRAWN_MAX && compare->runs[i].plan)
+			json_array_append_new(runs, run_of(&compare->runs[i], &seen.course));
+		course_release(&seen.course);
+		if (result < 0)
+			return -1;
+	}
+	return 0;
+}
+
+/* Finds the runs that are named, or those of a sweep that is. */
+static int find_runs(struct compare *compare, const struct args *args, struct journal *journal,
+		     struct err **err)
+{
+	for (int i = 0; i < args->operand_count; i++)
+		if (compare_runs_add(compare, journal, args->operands[i], err) < 0)
+			return -1;
+	if (compare->count <= REPORT_RUNS_MAX)
+		return 0;
+	err_set(err, EXIT_USAGE, "a report can be of %d runs at most", REPORT_RUNS_MAX);
+	return err_hint(err, "name fewer of them");
+}
+
+int report_data_collect(const struct args *args, struct journal *journal, bool renewed,
+			bool *ret_ended, json_t **ret, struct err **err)
+{
+	AUTO(compare_runs_release) struct compare compare = { 0 };
+	json_auto_t *runs = json_array();
+	struct curves *curves;
+	int result;
+
+	if (find_runs(&compare, args, journal, err) < 0)
+		return -1;
+	curves = mem_zero(compare.count, sizeof *curves);
+	result = measure_all(&compare, curves, journal, runs, err);
+	if (result == 0) {
+		*ret_ended = true;
+		for (size_t i = 0; i < compare.count; i++)
+			*ret_ended &= has_ended(&compare.runs[i]);
+		compare_runs_sheet(&compare, NULL);
+		*ret = data_of(&compare, curves, runs);
+		if (renewed && !*ret_ended)
+			js_put(*ret, "renewed", json_true());
+	}
+	for (size_t i = 0; i < compare.count; i++)
+		curves_release(&curves[i]);
+	free(curves);
+	return result;
+}

@@ -1,0 +1,13 @@
+/* The plan of a sweep: its cells, what they compile, and what they may cost. */
+#ifndef STK_CMD_SWEEP_SWEEP_PLAN_H
+#define STK_CMD_SWEEP_SWEEP_PLAN_H
+
+#include "jobs/run/plan/plan.h"
+#include "jobs/spec/spec.h"
+
+/* Prints the plan; `sweep` is spec_sweep() of the spec, `base` the plan of the spec as it is.
+ * Changes nothing anywhere. Returns the exit code, or -1. */
+int sweep_plan_print(struct journal *journal, const struct spec *spec, const json_t *sweep,
+		     const struct plan *base, struct err **err);
+
+#endif

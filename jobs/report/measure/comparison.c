@@ -1,0 +1,229 @@
+/* Runs compared by measurement: see comparison.h. */
+#include "jobs/report/measure/comparison.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "jobs/base/auto.h"
+#include "jobs/base/mem.h"
+#include "jobs/report/measure/student.h"
+
+const char *const comparison_words[] = {
+	[COMPARISON_BASELINE] = "baseline",
+	[COMPARISON_FASTER] = "faster",
+	[COMPARISON_SLOWER] = "slower",
+	[COMPARISON_NOISE] = "within noise",
+	[COMPARISON_NO_INTERVAL] = "one run: no interval",
+	[COMPARISON_NO_STEPS] = "no steps measured",
+};
+
+/* Returns the mean of a member over the runs of a row that have it; NAN if none has. */
+static double mean_of(const struct measured_run *runs, size_t count, size_t row, size_t member)
+{
+	double sum = 0, n = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		double value;
+
+		memcpy(&value, (const char *)&runs[i] + member, sizeof value);
+		if (runs[i].row == row && isfinite(value)) {
+			sum += value;
+			n++;
+		}
+	}
+	return n > 0 ? sum / n : NAN;
+}
+#define MEAN_OF(member) mean_of(runs, count, i, offsetof(struct measured_run, member))
+
+/* Speed of a run: samples a second if that is known of all runs, else steps a second. */
+static double speed_of(const struct measured_run *run, bool by_samples)
+{
+	return (by_samples ? run->samples : 1) / run->mean;
+}
+
+/* Logarithms of the speeds of a row's runs: how many, their mean, and the squares about it. */
+struct speeds {
+	double n, mean, squares;
+};
+
+static struct speeds speeds_of(const struct measured_run *runs, size_t count, size_t row,
+			       bool by_samples)
+{
+	struct speeds speeds = { 0 };
+
+	for (size_t i = 0; i < count; i++) {
+		double value = log(speed_of(&runs[i], by_samples)), before = speeds.mean;
+
+		if (runs[i].row != row || !isfinite(value))
+			continue;
+		speeds.n++;
+		speeds.mean += (value - before) / speeds.n;
+		speeds.squares += (value - before) * (value - speeds.mean);
+	}
+	return speeds;
+}
+
+static bool all_have_samples(const struct measured_run *runs, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (!(runs[i].samples > 0))
+			return false;
+	return count > 0;
+}
+
+/* Sets the speed of each row relative to the baseline, its interval and the verdict. */
+static void judge(const struct measured_run *runs, size_t count, struct comparison_row *rows,
+		  size_t row_count)
+{
+	bool by_samples = all_have_samples(runs, count);
+	struct speeds base = speeds_of(runs, count, 0, by_samples);
+	double squares = 0, freedom = 0, t = NAN;
+
+	for (size_t i = 0; i < row_count; i++) {
+		struct speeds speeds = speeds_of(runs, count, i, by_samples);
+
+		squares += speeds.squares;
+		freedom += speeds.n > 1 ? speeds.n - 1 : 0;
+	}
+	if (freedom > 0 && row_count > 1)
+		t = student_quantile(1 - (1 - COMPARISON_LEVEL) / 2 / (double)(row_count - 1),
+				     freedom);
+	for (size_t i = 0; i < row_count; i++) {
+		struct comparison_row *row = &rows[i];
+		struct speeds speeds = speeds_of(runs, count, i, by_samples);
+		double middle = speeds.mean - base.mean;
+		double half = t * sqrt(squares / freedom * (1 / speeds.n + 1 / base.n));
+
+		row->x = row->low = row->high = NAN;
+		row->verdict = i == 0 ? COMPARISON_BASELINE : COMPARISON_NO_STEPS;
+		if (speeds.n == 0 || base.n == 0)
+			continue;
+		row->x = exp(middle);
+		if (i == 0)
+			continue;
+		row->verdict = COMPARISON_NO_INTERVAL;
+		if (speeds.n < 2 || base.n < 2)
+			continue;
+		row->low = exp(middle - half);
+		row->high = exp(middle + half);
+		row->verdict = row->low > 1    ? COMPARISON_FASTER
+			       : row->high < 1 ? COMPARISON_SLOWER
+					       : COMPARISON_NOISE;
+	}
+}
+
+/* Sets what the metric came to at the last step that all runs of both rows have, and where the two
+ * were furthest apart. */
+static void compare_curves(const struct measured_run *runs, size_t count, size_t at,
+			   struct comparison_row *row)
+{
+	const struct curve *first = &runs[row->first].curve;
+
+	row->last_step = row->gap_step = -1;
+	row->last_value = row->base_value = row->gap = NAN;
+	for (size_t k = 0; k < first->count; k++) {
+		double sum[2] = { 0 }, n[2] = { 0 }, gap;
+		bool all = true;
+
+		for (size_t i = 0; i < count && all; i++) {
+			const struct curve_point *point;
+
+			if (runs[i].row != at && runs[i].row != 0)
+				continue;
+			point = curve_at(&runs[i].curve, first->points[k].step);
+			all = point != NULL;
+			for (int side = 0; all && side < 2; side++)
+				if (runs[i].row == (side ? at : 0)) {
+					sum[side] += point->value;
+					n[side]++;
+				}
+		}
+		if (!all)
+			continue;
+		row->last_step = first->points[k].step;
+		row->base_value = sum[0] / n[0];
+		row->last_value = sum[1] / n[1];
+		gap = fabs(row->last_value - row->base_value);
+		if (!(gap <= row->gap) && !isnan(gap)) {
+			row->gap = gap;
+			row->gap_step = row->last_step;
+		}
+	}
+}
+
+static void set_reached(const struct measured_run *runs, size_t count, size_t at,
+			struct comparison_row *row)
+{
+	double price = 0;
+
+	row->reached = row->reached_cost = NAN;
+	for (size_t i = 0; i < count; i++) {
+		if (runs[i].row != at || isnan(runs[i].reached))
+			continue;
+		if (isinf(runs[i].reached)) {
+			row->reached = row->reached_runs ? row->reached : INFINITY;
+			continue;
+		}
+		row->reached = row->reached_runs ? row->reached + runs[i].reached : runs[i].reached;
+		price += runs[i].price * runs[i].reached / 3600;
+		row->reached_runs++;
+	}
+	if (row->reached_runs > 0) {
+		row->reached /= (double)row->reached_runs;
+		row->reached_cost = price / (double)row->reached_runs;
+	}
+}
+
+static void mark_best(struct comparison_row *rows, size_t row_count)
+{
+	struct comparison_row *best = NULL;
+
+	for (size_t i = 1; i < row_count; i++)
+		if (rows[i].verdict == COMPARISON_FASTER && rows[i].same_quality &&
+		    (!best || rows[i].x > best->x))
+			best = &rows[i];
+	if (best)
+		best->is_best = true;
+}
+
+void comparison_make(const struct measured_run *runs, size_t run_count, struct comparison_row *rows,
+		     size_t row_count)
+{
+	size_t count = run_count;
+
+	judge(runs, count, rows, row_count);
+	for (size_t i = 0; i < row_count; i++) {
+		struct comparison_row *row = &rows[i];
+		double workers = MEAN_OF(workers) / runs[rows[0].first].workers;
+
+		row->steps = MEAN_OF(steps);
+		row->mean = MEAN_OF(mean);
+		row->p50 = MEAN_OF(p50);
+		row->p95 = MEAN_OF(p95);
+		row->samples_rate = MEAN_OF(samples) / row->mean;
+		row->wall = MEAN_OF(wall);
+		row->billable = MEAN_OF(billable);
+		row->compile = MEAN_OF(compile);
+		row->cost = MEAN_OF(cost);
+		row->samples_per_usd = row->samples_rate * 3600 / MEAN_OF(price);
+		row->efficiency = row->only_workers ? row->x / workers : NAN;
+		compare_curves(runs, count, i, row);
+		set_reached(runs, count, i, row);
+	}
+	mark_best(rows, row_count);
+}
+
+double comparison_break_even(const struct comparison_row *a, const struct comparison_row *b)
+{
+	double begin = b->compile - a->compile, gain = a->mean - b->mean;
+
+	if (isnan(begin) || isnan(gain))
+		return NAN;
+	if (begin < 0)
+		return comparison_break_even(b, a);
+	if (gain <= 0)
+		return INFINITY;
+	return begin / gain;
+}

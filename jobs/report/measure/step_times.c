@@ -1,0 +1,104 @@
+/* Step times of a run: see step_times.h. */
+#include "jobs/report/measure/step_times.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "jobs/base/mem.h"
+
+void step_times_release(struct step_times *times)
+{
+	free(times->spans);
+	free(times->late);
+}
+
+void step_times_add_late(struct step_times *times, int64_t attempt, int64_t after_step)
+{
+	times->late = mem_room(times->late, times->late_count, sizeof *times->late);
+	times->late[times->late_count++] = (struct step_late){ attempt, after_step };
+}
+
+/* True if a graph was compiled between these two steps. */
+static bool is_late(const struct step_times *times, int64_t attempt, int64_t from, int64_t to)
+{
+	for (size_t i = 0; i < times->late_count; i++) {
+		const struct step_late *late = &times->late[i];
+
+		if (late->attempt == attempt && late->after_step >= from && late->after_step < to)
+			return true;
+	}
+	return false;
+}
+
+static void begin(struct step_times *times, int64_t attempt, int node, int64_t step, int64_t ms)
+{
+	times->any = true;
+	times->attempt = attempt;
+	times->node = node;
+	times->first = times->last = step;
+	times->last_ms = ms;
+	times->inexact = false;
+}
+
+static void add_span(struct step_times *times, int64_t step, int64_t ms)
+{
+	double steps = (double)(step - times->last);
+	double seconds = (double)(ms - times->last_ms) / 1000;
+
+	times->spans = mem_room(times->spans, times->count, sizeof *times->spans);
+	times->spans[times->count++] =
+		(struct step_span){ times->attempt, step, seconds / steps, steps };
+	times->steps += steps;
+	times->seconds += seconds;
+}
+
+void step_times_add(struct step_times *times, int64_t attempt, int node, int64_t step, int64_t ms,
+		    bool inexact)
+{
+	bool is_warm, is_known = !inexact && !times->inexact;
+
+	if (!times->any || attempt != times->attempt) {
+		begin(times, attempt, node, step, ms);
+		times->inexact = inexact;
+		return;
+	}
+	if (node != times->node || step <= times->last)
+		return;
+	if (is_known && ms >= times->last_ms && ms - times->last_ms < STEP_TIMES_JOIN_MS)
+		return;
+	is_warm = times->last >= times->first + STEP_TIMES_WARM - 1;
+	/* A clock that was set back gives no time. */
+	if (is_warm && is_known && ms > times->last_ms &&
+	    !is_late(times, attempt, times->last, step))
+		add_span(times, step, ms);
+	times->last = step;
+	times->last_ms = ms;
+	times->inexact = inexact;
+}
+
+double step_times_mean(const struct step_times *times)
+{
+	return times->steps > 0 ? times->seconds / times->steps : NAN;
+}
+
+static int by_seconds(const void *a, const void *b)
+{
+	const struct step_span *x = a, *y = b;
+
+	return (x->seconds > y->seconds) - (x->seconds < y->seconds);
+}
+
+double step_times_quantile(struct step_times *times, double q)
+{
+	double steps = 0;
+
+	if (times->count == 0)
+		return NAN;
+	qsort(times->spans, times->count, sizeof *times->spans, by_seconds);
+	for (size_t i = 0; i < times->count; i++) {
+		steps += times->spans[i].steps;
+		if (steps >= q * times->steps)
+			return times->spans[i].seconds;
+	}
+	return times->spans[times->count - 1].seconds;
+}

@@ -1,0 +1,58 @@
+/*
+ * The step times of a run, from the times at which its log told the steps.
+ *
+ * Left out are the first STEP_TIMES_WARM steps of each attempt, in which graphs are compiled and
+ * caches are filled, and the time between two told steps if a graph was compiled in it. Evaluation
+ * and saving are in. Several nodes tell the same steps: those of the first one that tells any are
+ * measured. Lines that come within STEP_TIMES_JOIN_MS are one sample, because a log that is written
+ * in bursts has a right mean and no single step times.
+ */
+#ifndef STK_REPORT_MEASURE_STEP_TIMES_H
+#define STK_REPORT_MEASURE_STEP_TIMES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define STEP_TIMES_WARM    10
+#define STEP_TIMES_JOIN_MS 5
+#define STEP_TIMES_RULE                                                                            \
+	"step times: without the first 10 steps of each attempt, and without the time between "    \
+	"two "                                                                                     \
+	"told steps in which a graph was compiled"
+
+/* Steps that took the same time each, as far as is known. */
+struct step_span {
+	int64_t attempt, step; /* the last of them */
+	double seconds;        /* of one step */
+	double steps;
+};
+
+struct step_times {
+	struct step_span *spans; /* owned */
+	size_t count;
+	double steps, seconds; /* of all spans */
+	struct step_late {
+		int64_t attempt, after_step;
+	} * late; /* owned */
+	size_t late_count;
+	/* while steps are added */
+	int64_t attempt, first, last, last_ms;
+	int node;
+	bool any, inexact;
+};
+
+void step_times_release(struct step_times *times); /* for AUTO(); { 0 } is fine */
+
+/* A graph was compiled after this step: to be called before steps are added. */
+void step_times_add_late(struct step_times *times, int64_t attempt, int64_t after_step);
+/* Adds a step as the log told it, in its order; `inexact`: its time is not known well. */
+void step_times_add(struct step_times *times, int64_t attempt, int node, int64_t step, int64_t ms,
+		    bool inexact);
+
+/* Seconds a step; NAN if no step is measured. */
+double step_times_mean(const struct step_times *times);
+/* The time that the share `q` of the steps does not exceed. Sorts the spans by it. */
+double step_times_quantile(struct step_times *times, double q);
+
+#endif

@@ -1,0 +1,381 @@
+/* Readings of a run: see run_series.h. */
+#include "jobs/run/attempt/run_series.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "jobs/base/text/tail.h"
+#include "jobs/engine/engine.h"
+#include "jobs/flow/flow.h"
+#include "jobs/run/attempt/order.h"
+#include "jobs/run/plan/aws_account.h"
+#include "jobs/series/series_read.h"
+#include "jobs/store/order.h"
+
+#define CHUNK ((size_t)256 << 10)
+/* Starts of an attempt that are told apart. */
+#define STARTS_MAX 4096
+
+/* A start of the command: the first of an attempt, or one by the service. */
+struct run_series_start {
+	int64_t first_step, last_step; /* the smallest and the largest; -1: none */
+	int64_t made, again; /* the largest of earlier starts, the smallest of later ones */
+};
+
+struct run_series_attempt {
+	int64_t number;
+	char *job, *prefix;
+	bool ended;
+	struct run_series_start *starts;
+	size_t count;
+};
+
+struct run_series {
+	json_t *plan;
+	const json_t *specs; /* of the metrics; borrowed from the plan */
+	struct store *workspace;
+	struct engine *engine;
+	struct metric_reader *reader;
+	struct metric_reading *readings; /* room for those of a line */
+	struct run_series_attempt *attempts;
+	size_t count;
+	bool measured; /* it is known which steps each start has made */
+};
+
+/* ---- the run ---- */
+
+static int on_event(void *arg, const struct event *ev, json_t *row, struct err **err)
+{
+	struct run_series *series = arg;
+	struct run_series_attempt *attempt;
+	const char *run = js_str(row, "run");
+
+	(void)err;
+	if (!ev)
+		return 0;
+	if (ev->kind == EV_RUN_CREATED)
+		series->plan = json_incref(ev->plan);
+	if (ev->kind == EV_ATTEMPT_ENDED && ev->phase == PHASE_TRAIN && series->count > 0)
+		series->attempts[series->count - 1].ended = true;
+	if (ev->kind != EV_ATTEMPT_INTENDED || ev->phase != PHASE_TRAIN)
+		return 0;
+	series->attempts = mem_room(series->attempts, series->count, sizeof *series->attempts);
+	attempt = &series->attempts[series->count++];
+	*attempt = (struct run_series_attempt){ .number = ev->attempt, .job = mem_copy(ev->job) };
+	attempt->prefix = order_attempt_prefix(run, ev->phase, ev->attempt);
+	return 0;
+}
+
+static int open_places(struct run_series *series, struct err **err)
+{
+	const char *name = js_str(series->plan, "engine");
+	const struct engine_ops *ops = engine_find(name);
+	struct engine_where where = { .workspace = js_str(series->plan, "workspace"),
+				      .plan = series->plan };
+
+	if (!ops)
+		return err_set(err, EXIT_REFUSED, "engine '%s' is not part of this version",
+			       name ? name : "");
+	if (aws_account_enter_region(series->plan, err) < 0 ||
+	    ops->open(&where, &series->engine, err) < 0)
+		return -1;
+	return store_open(where.workspace, &series->workspace, err);
+}
+
+int run_series_open(struct journal *journal, const char *run, struct run_series **ret,
+		    struct err **err)
+{
+	AUTO(run_series_freep) struct run_series *series = mem_zero(1, sizeof *series);
+
+	if (journal_read(journal, run, 1, on_event, series, err) < 0)
+		return -1;
+	series->specs = json_object_get(series->plan, "metrics");
+	if (json_array_size(series->specs) == 0) {
+		err_set(err, EXIT_REFUSED, "the spec of run %s has no metrics", run);
+		return err_hint(err, "name the numbers that its log prints: 'stoker help metrics'");
+	}
+	if (metric_reader_new(series->specs, &series->reader, err) < 0 ||
+	    open_places(series, err) < 0)
+		return -1;
+	series->readings = mem_zero(metric_reader_count(series->reader), sizeof *series->readings);
+	*ret = TAKE(series);
+	return 0;
+}
+
+void run_series_freep(struct run_series **series)
+{
+	struct run_series *s = *series;
+
+	if (!s)
+		return;
+	for (size_t i = 0; i < s->count; i++) {
+		free(s->attempts[i].job);
+		free(s->attempts[i].prefix);
+		free(s->attempts[i].starts);
+	}
+	free(s->attempts);
+	free(s->readings);
+	metric_reader_freep(&s->reader);
+	if (s->engine)
+		s->engine->ops->close(s->engine);
+	store_freep(&s->workspace);
+	json_decref(s->plan);
+	free(s);
+	*series = NULL;
+}
+
+size_t run_series_metrics(const struct run_series *series)
+{
+	return metric_reader_count(series->reader);
+}
+
+const char *run_series_name(const struct run_series *series, size_t metric)
+{
+	return metric_reader_name(series->reader, metric);
+}
+
+const json_t *run_series_plan(const struct run_series *series)
+{
+	return series->plan;
+}
+
+/* ---- one log ---- */
+
+/* The log of a node, while its readings are told. */
+struct run_series_log {
+	struct run_series *series;
+	struct run_series_attempt *attempt;
+	int node;
+	uint64_t told; /* place in the log up to which all is told */
+	int64_t step;  /* the newest there */
+	size_t start;  /* the newest there */
+	struct tail tail;
+	run_series_fn fn;
+	void *arg;
+	int answer;
+	struct err **err;
+};
+
+static void tell(struct run_series_log *log, const struct series_point *point, bool late)
+{
+	struct run_series *series = log->series;
+	struct run_reading reading = {
+		.attempt = log->attempt->number,
+		.node = log->node,
+		.name = metric_reader_name(series->reader, point->metric),
+		.metric = point->metric,
+		.step = point->step,
+		.at = point->at,
+		.value = point->value,
+		.late = late,
+		.counts = true,
+	};
+	/* A start that is newer than the measurement has none after it. */
+	if (series->measured && log->start < log->attempt->count) {
+		const struct run_series_start *start = &log->attempt->starts[log->start];
+		/* What comes before the first step goes with that step; if there is none, it counts
+		 * while no later start makes any. */
+		int64_t place = point->step >= 0         ? point->step
+				: start->first_step >= 0 ? start->first_step
+							 : INT64_MAX - 1;
+
+		reading.replayed = point->step >= 0 && point->step <= start->made;
+		reading.counts = place < start->again;
+	}
+	reading.start = log->start;
+	if (log->answer == 0)
+		log->answer = log->fn(log->arg, &reading, log->err);
+}
+
+static struct utc time_of_line(const struct run_series_log *log)
+{
+	struct engine *engine = log->series->engine;
+	struct utc at = { 0 };
+
+	if (engine->ops->log_time)
+		at = engine->ops->log_time(engine, log->attempt->job, log->attempt->prefix,
+					   log->node, log->tail.line_at);
+	if (at.ms == 0 && engine->ops->log_written)
+		at = engine->ops->log_written(engine, log->attempt->job, log->attempt->prefix,
+					      log->node, log->tail.line_at);
+	return at;
+}
+
+/* The agent's reports in the log say which start they are of; the first has no number. */
+static void note_start(struct run_series_log *log, const char *line, size_t len)
+{
+	const char *report = memchr(line, '{', len);
+	AUTO(err_freep) struct err *ignored = NULL;
+	json_auto_t *object = NULL;
+	int64_t start;
+
+	if (!report || !memmem(line, len, "\"restart\"", strlen("\"restart\"")) ||
+	    js_parse(report, len - (size_t)(report - line), "a report", &object, &ignored) < 0)
+		return;
+	start = js_int(object, "restart", 0);
+	if (start > (int64_t)log->start && start < STARTS_MAX)
+		log->start = (size_t)start;
+}
+
+static void on_line(void *arg, const char *line, size_t len)
+{
+	struct run_series_log *log = arg;
+	struct metric_reading *readings = log->series->readings;
+	struct utc at = { 0 };
+	size_t count;
+
+	if (is_agent_line(line, len))
+		note_start(log, line, len);
+	if (len == 0 || is_agent_line(line, len))
+		return;
+	count = metric_reader_line(log->series->reader, &log->step, line, len, readings);
+	if (count > 0)
+		at = time_of_line(log);
+	for (size_t i = 0; i < count; i++)
+		tell(log,
+		     &(struct series_point){ readings[i].metric, readings[i].step, at,
+					     readings[i].value },
+		     true);
+}
+
+/* Tells what the log itself has from where it is told up to `end`; UINT64_MAX: all of it. */
+static int tell_log(struct run_series_log *log, uint64_t end, struct err **err)
+{
+	struct engine *engine = log->series->engine;
+
+	tail_release(&log->tail);
+	tail_init(&log->tail);
+	log->tail.offset = log->told;
+	while (log->answer == 0 && log->tail.offset < end) {
+		AUTO(sb_release) struct sb bytes = SB_INIT_MAX(CHUNK);
+		uint64_t next = log->tail.offset;
+		size_t most = end - next < CHUNK ? (size_t)(end - next) : CHUNK;
+
+		if (engine->ops->logs(engine, log->attempt->job, log->attempt->prefix, log->node,
+				      &next, most, &bytes, err) < 0)
+			return -1;
+		if (bytes.len == 0)
+			break;
+		tail_feed(&log->tail, bytes.text, bytes.len, on_line, log);
+		log->tail.offset = next;
+	}
+	/* A line that may still grow is none yet. */
+	if (log->answer == 0 && end == UINT64_MAX && log->attempt->ended)
+		tail_end(&log->tail, on_line, log);
+	return log->answer;
+}
+
+static int on_block(void *arg, struct series_block *block, struct err **err)
+{
+	struct run_series_log *log = arg;
+	struct series_point point = { 0 };
+
+	if (block->from > log->told && tell_log(log, block->from, err) != 0)
+		return log->answer < 0 || *err ? -1 : 1;
+	if (block->start > log->start && block->start < STARTS_MAX)
+		log->start = block->start;
+	while (log->answer == 0 && series_block_next(block, &point))
+		if (point.metric < metric_reader_count(log->series->reader))
+			tell(log, &point, block->flags & SERIES_LATE);
+	log->told = block->to;
+	log->step = block->step_after;
+	return log->answer;
+}
+
+static int tell_node(struct run_series *series, struct run_series_attempt *attempt, int node,
+		     run_series_fn fn, void *arg, struct err **err)
+{
+	struct run_series_log log = { .series = series,
+				      .attempt = attempt,
+				      .node = node,
+				      .step = -1,
+				      .fn = fn,
+				      .arg = arg,
+				      .err = err };
+	struct series_place place = { series->workspace, attempt->prefix, node, series->specs,
+				      UINT64_MAX };
+	const struct engine_ops *ops = series->engine->ops;
+	int result;
+
+	tail_init(&log.tail);
+	if (ops->log_size(series->engine, attempt->job, attempt->prefix, node, &place.log_size,
+			  err) < 0)
+		return -1;
+	result = series_read(&place, on_block, &log, err);
+	if (result == 0 && log.answer == 0)
+		result = tell_log(&log, UINT64_MAX, err);
+	tail_release(&log.tail);
+	return *err ? -1 : log.answer != 0 ? log.answer : result;
+}
+
+/* ---- all ---- */
+
+static int measure(void *arg, const struct run_reading *reading, struct err **err)
+{
+	struct run_series_attempt *attempt = arg;
+	struct run_series_start *start;
+
+	(void)err;
+	while (attempt->count <= reading->start) {
+		attempt->starts =
+			mem_room(attempt->starts, attempt->count, sizeof *attempt->starts);
+		attempt->starts[attempt->count++] =
+			(struct run_series_start){ -1, -1, -1, INT64_MAX };
+	}
+	start = &attempt->starts[reading->start];
+	if (reading->step < 0)
+		return 0;
+	if (start->first_step < 0 || reading->step < start->first_step)
+		start->first_step = reading->step;
+	if (reading->step > start->last_step)
+		start->last_step = reading->step;
+	return 0;
+}
+
+/* Tells each start what the others before and behind it have made. */
+static void compare(struct run_series *series)
+{
+	int64_t made = -1, again = INT64_MAX;
+
+	for (size_t i = 0; i < series->count; i++)
+		for (size_t k = 0; k < series->attempts[i].count; k++) {
+			struct run_series_start *start = &series->attempts[i].starts[k];
+
+			start->made = made;
+			made = start->last_step > made ? start->last_step : made;
+		}
+	for (size_t i = series->count; i-- > 0;)
+		for (size_t k = series->attempts[i].count; k-- > 0;) {
+			struct run_series_start *start = &series->attempts[i].starts[k];
+
+			start->again = again;
+			if (start->first_step >= 0 && start->first_step < again)
+				again = start->first_step;
+		}
+}
+
+static int tell_all(struct run_series *series, run_series_fn fn, void *arg, struct err **err)
+{
+	int nodes = (int)js_int(series->plan, "nodes", 1);
+
+	for (size_t i = 0; i < series->count; i++)
+		for (int node = 0; node < nodes; node++) {
+			struct run_series_attempt *attempt = &series->attempts[i];
+			int answer = tell_node(series, attempt, node, fn, arg ? arg : attempt, err);
+
+			if (answer != 0)
+				return answer < 0 ? -1 : 0;
+		}
+	return 0;
+}
+
+int run_series_each(struct run_series *series, run_series_fn fn, void *arg, struct err **err)
+{
+	/* What counts depends on what follows. */
+	if (!series->measured && tell_all(series, measure, NULL, err) < 0)
+		return -1;
+	if (!series->measured)
+		compare(series);
+	series->measured = true;
+	return tell_all(series, fn, arg, err);
+}

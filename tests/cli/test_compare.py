@@ -1,0 +1,151 @@
+"""`compare`: every figure against a computation of the test's own, from the readings and the events;
+what is claimed and what is not; each form; wrong input."""
+
+import csv
+import io
+import json
+import math
+import statistics
+from datetime import datetime
+
+import pytest
+from project import Project
+
+SCRIPT = """\
+import os, time
+for step in range(1, 1 + int(os.environ.get("STEPS", 30))):
+    time.sleep(float(os.environ["WAIT"]))
+    print(f"step: {step} loss: {float(os.environ['LOSS']) / step!r} accuracy: {step / 30!r}", flush=True)
+"""
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """Two settings, two runs each, and one more on other data."""
+    site = Project(tmp_path_factory.mktemp("compare"))
+    (site.source / "train.py").write_text(SCRIPT)
+    site.write(compile=None, hyperparameters=None, checkpoint=None, resources={"price": 36},
+               env={"WAIT": "0.02", "LOSS": "1", "DATASET": "a"},
+               metrics=[{"name": "step", "regex": "^step: ([0-9]+)"}, {"name": "loss", "regex": "loss: (\\S+)"},
+                        {"name": "accuracy", "regex": "accuracy: (\\S+)"}])
+    for number in (1, 2):
+        site.run("--id", f"base-{number}")
+        site.run("--id", f"fast-{number}", "--set", "env.WAIT=0.01", "--set", "env.LOSS=1.5")
+    site.run("--id", "other", "--set", "env.WAIT=0.001", "--set", "env.DATASET=b")
+    return site
+
+
+def at(text) -> int:
+    """In milliseconds."""
+    return round(datetime.fromisoformat(text).timestamp() * 1000)
+
+
+def measured(site, run) -> dict:
+    """Figures of a run, by the rule that `compare` prints."""
+    rows = site.ok("--json", "metrics", run).lines
+    steps = [(row["step"], at(row["at"])) for row in rows if row["name"] == "step"]
+    spans = [(b[0] - a[0], b[1] - a[1]) for a, b in zip(steps, steps[1:], strict=False) if a[0] >= 10]
+    status, = site.ok("--json", "status", run).lines
+    begin = min(at(attempt["started"]) for attempt in status["attempts"])
+    return {"steps": sum(count for count, _ in spans),
+            "mean": sum(ms for _, ms in spans) / sum(count for count, _ in spans) / 1000,
+            "loss": {row["step"]: row["value"] for row in rows if row["name"] == "loss"},
+            "reached": next(at(row["at"]) for row in rows if row["name"] == "accuracy" and row["value"] >= 0.5) / 1000
+            - begin / 1000,
+            "cost": status["cost"]["accrued"], "wall": (at(status["ended"]) - at(status["created"])) / 1000}
+
+
+def close(a, b, by=1e-9):
+    return math.isclose(a, b, rel_tol=by, abs_tol=by)
+
+
+def test_every_figure_is_what_the_readings_say(runs):
+    own = {run: measured(runs, run) for run in ("base-1", "base-2", "fast-1", "fast-2")}
+    base, fast = runs.ok("--json", "compare", "base-1", "fast-1", "base-2", "fast-2", "--to", "accuracy>=0.5").lines
+    for row, names in ((base, ("base-1", "base-2")), (fast, ("fast-1", "fast-2"))):
+        assert row["runs"] == list(names)
+        assert row["steps"] == 20
+        for key, figure in (("step_seconds_mean", "mean"), ("reached", "reached"), ("wall", "wall"), ("cost", "cost")):
+            assert close(row[key], statistics.mean(own[name][figure] for name in names), 1e-6), (key, row)
+        assert close(row["step_seconds_mean"], statistics.mean(own[name]["mean"] for name in names))
+        assert close(row["reached_cost"], row["reached"] * 36 / 3600) and row["reached_runs"] == 2
+    logs = [[-math.log(own[f"{name}-{number}"]["mean"]) for number in (1, 2)] for name in ("base", "fast")]
+    assert close(fast["speed"], math.exp(statistics.mean(logs[1]) - statistics.mean(logs[0])))
+    squares = sum((value - statistics.mean(group)) ** 2 for group in logs for value in group)
+    half = 9.924843200918291 * math.sqrt(squares / 2)  # Student's t, 99 %, 2 degrees of freedom
+    assert close(fast["speed_high"], fast["speed"] * math.exp(half), 1e-8)
+    assert close(fast["speed_low"], fast["speed"] / math.exp(half), 1e-8)
+    assert (fast["value_step"], base["value_step"]) == (30, 30)
+    assert close(fast["value"], 1.5 / 30) and close(fast["base_value"], 1 / 30)
+    assert close(fast["gap"], 0.5) and fast["gap_step"] == 1
+    assert {row["field"]: (row["old"], row["new"]) for row in fast["differences"]} == {
+        "env.WAIT": ("0.02", "0.01"), "env.LOSS": ("1", "1.5")}
+    assert base["differences"] == [] and base["verdict"] == "baseline"
+
+
+def test_one_run_of_each_claims_nothing(runs):
+    rows = runs.ok("--json", "compare", "base-1", "fast-1").lines
+    assert [row["verdict"] for row in rows] == ["baseline", "one run: no interval"]
+    assert not any(row["best"] or "speed_low" in row for row in rows)
+
+
+def test_other_data_is_never_the_best(runs):
+    result = runs.ok("compare", "base-1", "other")
+    assert "quality: not assessed" in result.out and "quality" in result.err
+    rows = runs.ok("--json", "compare", "base-1", "base-2", "other").lines
+    assert [row["same_quality"] for row in rows] == [True, False]
+
+
+def test_each_form_has_the_same_rows(runs):
+    names = ("compare", "base-1", "fast-1", "base-2", "fast-2")
+    rows = runs.ok("--json", *names).lines
+    table = list(csv.DictReader(io.StringIO(runs.ok(*names, "--csv").out)))
+    assert all(close(float(a["step_seconds_mean"]), b["step_seconds_mean"]) for a, b in zip(table, rows, strict=True))
+    lines = runs.ok(*names, "--markdown").out.strip().splitlines()
+    assert len(lines) == 4 and len({line.count("|") for line in lines}) == 1, lines
+    text = runs.ok(*names).out
+    change = (rows[1]["speed"] - 1) * 100
+    assert f"{rows[1]['speed']:.2f}x" in text and f"{change:+.1f} %" in text, text
+    assert 'fast-1: env.LOSS: "1" -> "1.5"; env.WAIT: "0.02" -> "0.01"' in text
+
+
+def test_a_target_that_is_never_reached(runs):
+    rows = runs.ok("--json", "compare", "base-1", "fast-1", "--to", "loss<0.04").lines
+    assert ["reached" in row for row in rows] == [True, False] and rows[1]["reached_runs"] == 0
+    assert "never" in runs.ok("compare", "base-1", "fast-1", "--to", "loss<0.04").out
+
+
+def test_a_run_that_is_not_over_is_compared_as_it_is_now(runs):
+    runs.run("--id", "held", "--detach", "--set", "env.STEPS=1000", "--set", "env.WAIT=0.05")
+    while len(runs.ok("metrics", "held", "step").out.splitlines()) < 20:
+        pass
+    result = runs.ok("compare", "base-1", "held")
+    runs.ok("stop", "held")
+    assert "run held has not ended" in result.err
+    assert "did not succeed (stopped)" in runs.ok("compare", "base-1", "held").err
+
+
+@pytest.mark.parametrize("argv, code, words", [
+    (("base-1", "no-such"), 9, "no run"),
+    (("base-1", "base-1"), 2, "twice"),
+    (("base-1", "fast-1", "--to", "accuracy"), 2, "accuracy>=0.95"),
+    (("base-1", "fast-1", "--to", "accuracy=>1"), 2, "accuracy>=0.95"),
+    (("base-1", "fast-1", "--to", "speed>1"), 4, "has step, loss, accuracy"),
+    (("base-1", "fast-1", "--metric", "perplexity"), 4, "has step, loss, accuracy"),
+    (("base-1", "base-2", "--break-even"), 2, "two rows"),
+    (("base-1", "fast-1", "--csv", "--markdown"), 2, "exclude each other"),
+    ((), 2, ""),
+])
+def test_wrong_input_is_one_clear_error(runs, argv, code, words):
+    result = runs.stoker("compare", *argv)
+    assert result.code == code and words in result.err and result.cure, str(result)
+
+
+def test_a_run_without_metrics_cannot_be_compared(runs):
+    runs.write(compile=None, hyperparameters=None, checkpoint=None, metrics=None, env={"WAIT": "0", "LOSS": "1"})
+    runs.run("--id", "bare", "--set", "env.STEPS=1")
+    for argv in (("compare", "base-1", "bare"), ("metrics", "bare")):
+        result = runs.stoker(*argv)
+        assert result.code == 4 and "bare has no metrics" in result.err and "help metrics" in result.cure, str(result)
+    error = runs.stoker("--json", "metrics", "bare").lines[-1]["error"]
+    assert error["code"] == 4 and json.dumps(error)

@@ -1,0 +1,254 @@
+/* Runs compared by measurement: jobs/report/measure. */
+#include "jobs/report/measure/comparison.h"
+#include "jobs/report/measure/step_times.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "jobs/base/mem.h"
+#include "jobs/report/measure/quality.h"
+#include "jobs/report/measure/student.h"
+#include "tests/unit/quoted.h"
+
+/* ---- Student's t: the values of the printed tables ---- */
+
+static void quantiles_are_those_of_the_tables(void **state)
+{
+	static const struct {
+		double p, freedom, t;
+	} rows[] = {
+		{ 0.975, 1, 12.7062047362 },
+		{ 0.975, 2, 4.3026527297 },
+		{ 0.975, 10, 2.2281388520 },
+		{ 0.995, 4, 4.6040948714 },
+		{ 0.995, 20, 2.8453397098 },
+		{ 0.9995, 30, 3.6459586350 },
+		{ 0.975, 1000, 1.9623390808 },
+		{ 0.025, 10, -2.2281388520 },
+		{ 0.75, 1, 1.0 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < STK_LENGTH(rows); i++)
+		assert_true(fabs(student_quantile(rows[i].p, rows[i].freedom) - rows[i].t) < 1e-8);
+}
+
+/* ---- step times ---- */
+
+static void tell(struct step_times *times, int64_t attempt, int64_t from, int64_t to, int64_t ms,
+		 int64_t each)
+{
+	for (int64_t step = from; step <= to; step++)
+		step_times_add(times, attempt, 0, step, ms + (step - from) * each, false);
+}
+
+static void the_first_ten_steps_of_each_attempt_are_left_out(void **state)
+{
+	struct step_times times = { 0 };
+
+	(void)state;
+	tell(&times, 1, 1, 10, 0, 5000);
+	tell(&times, 1, 11, 30, 46000, 100); /* step 11 takes a second, the others 100 ms */
+	assert_true(times.steps == 20);
+	assert_true(fabs(times.seconds - (1 + 19 * 0.1)) < 1e-9); /* 45 s to 46 s */
+	tell(&times, 2, 21, 35, 1000000, 200);                    /* 21 to 30 are its first ten */
+	assert_true(times.steps == 25);
+	assert_true(fabs(times.seconds - (2.9 + 5 * 0.2)) < 1e-9);
+	assert_true(fabs(step_times_quantile(&times, 0.5) - 0.1) < 1e-12);
+	assert_true(fabs(step_times_quantile(&times, 0.95) - 0.2) < 1e-12);
+	step_times_release(&times);
+}
+
+static void a_late_graph_and_times_that_are_not_exact_are_left_out(void **state)
+{
+	struct step_times times = { 0 };
+
+	(void)state;
+	step_times_add_late(&times, 1, 15); /* compiled between steps 15 and 16 */
+	tell(&times, 1, 1, 15, 0, 100);
+	tell(&times, 1, 16, 20, 60000, 100);
+	assert_true(times.steps == 5 + 4);
+	assert_true(fabs(step_times_mean(&times) - 0.1) < 1e-9);
+	step_times_add(&times, 1, 0, 21, 99000, true);  /* read from the log later */
+	step_times_add(&times, 1, 0, 22, 99100, false); /* its begin is not known */
+	step_times_add(&times, 1, 0, 23, 99200, false);
+	assert_true(times.steps == 10);
+	step_times_add(&times, 1, 1, 24, 99201, false); /* of another node */
+	step_times_add(&times, 1, 0, 23, 99300, false); /* of another rank */
+	step_times_add(&times, 1, 0, 24, 99000, false); /* the clock was set back */
+	assert_true(times.steps == 10);
+	step_times_release(&times);
+}
+
+static void lines_that_come_together_are_one_sample(void **state)
+{
+	struct step_times times = { 0 };
+
+	(void)state;
+	/* A buffer of ten lines each second. */
+	for (int64_t step = 1; step <= 61; step++)
+		step_times_add(&times, 1, 0, step,
+			       1000 + (step - 1) / 10 * 1000 + (step - 1) % 10 / 5, false);
+	assert_int_equal(times.count, 5);
+	assert_true(fabs(step_times_mean(&times) - 0.1) < 0.003);
+	step_times_release(&times);
+}
+
+static void without_steps_nothing_is_known(void **state)
+{
+	struct step_times times = { 0 };
+
+	(void)state;
+	assert_true(isnan(step_times_mean(&times)));
+	assert_true(isnan(step_times_quantile(&times, 0.5)));
+}
+
+/* ---- rows ---- */
+
+static struct measured_run run_of(size_t row, double mean)
+{
+	return (struct measured_run){ .run = "r",
+				      .row = row,
+				      .steps = 100,
+				      .mean = mean,
+				      .p50 = mean,
+				      .p95 = mean,
+				      .samples = NAN,
+				      .workers = 1,
+				      .wall = NAN,
+				      .billable = NAN,
+				      .compile = 0,
+				      .cost = NAN,
+				      .price = NAN,
+				      .reached = NAN };
+}
+
+static void without_repeats_nothing_is_claimed(void **state)
+{
+	struct measured_run runs[] = { run_of(0, 1), run_of(1, 0.25) };
+	struct comparison_row rows[] = { { .first = 0, .runs = 1, .same_quality = true },
+					 { .first = 1, .runs = 1, .same_quality = true } };
+
+	(void)state;
+	comparison_make(runs, 2, rows, 2);
+	assert_int_equal(rows[0].verdict, COMPARISON_BASELINE);
+	assert_int_equal(rows[1].verdict, COMPARISON_NO_INTERVAL);
+	assert_true(fabs(rows[1].x - 4) < 1e-12);
+	assert_true(isnan(rows[1].low) && !rows[1].is_best);
+}
+
+static void repeats_tell_a_difference_from_noise(void **state)
+{
+	struct measured_run runs[] = { run_of(0, 1.00), run_of(0, 1.01), run_of(0, 0.99),
+				       run_of(1, 1.01), run_of(1, 0.99), run_of(1, 1.00),
+				       run_of(2, 0.50), run_of(2, 0.51), run_of(2, 0.49),
+				       run_of(3, 2.00), run_of(3, 2.02), run_of(3, 1.98),
+				       run_of(4, 0.25), run_of(4, 0.26), run_of(4, 0.24) };
+	struct comparison_row rows[5] = { 0 };
+
+	(void)state;
+	for (size_t i = 0; i < 5; i++)
+		rows[i] =
+			(struct comparison_row){ .first = 3 * i, .runs = 3, .same_quality = i < 4 };
+	comparison_make(runs, 15, rows, 5);
+	assert_int_equal(rows[1].verdict, COMPARISON_NOISE);
+	assert_int_equal(rows[2].verdict, COMPARISON_FASTER);
+	assert_int_equal(rows[3].verdict, COMPARISON_SLOWER);
+	assert_int_equal(rows[4].verdict, COMPARISON_FASTER);
+	assert_true(rows[2].is_best && !rows[4].is_best); /* the fastest is of another quality */
+	assert_true(rows[2].low < rows[2].x && rows[2].x < rows[2].high);
+	/* By hand: 10 degrees of freedom, four rows, squares of the logarithms. */
+	{
+		double squares = 0, half;
+
+		for (size_t row = 0; row < 5; row++) {
+			double sum = 0;
+
+			for (size_t i = 0; i < 3; i++)
+				sum += log(runs[3 * row + i].mean);
+			for (size_t i = 0; i < 3; i++)
+				squares += pow(log(runs[3 * row + i].mean) - sum / 3, 2);
+		}
+		half = student_quantile(1 - 0.01 / 8, 10) * sqrt(squares / 10 * 2 / 3);
+		assert_true(fabs(log(rows[2].high / rows[2].x) - half) < 1e-9);
+	}
+}
+
+static void curves_are_compared_at_steps_that_all_have(void **state)
+{
+	struct measured_run runs[] = { run_of(0, 1), run_of(1, 1) };
+	struct comparison_row rows[] = { { .first = 0, .runs = 1 }, { .first = 1, .runs = 1 } };
+
+	(void)state;
+	for (int64_t step = 10; step <= 50; step += 10)
+		curve_add(&runs[0].curve, step, 100 - (double)step);
+	for (int64_t step = 20; step <= 60; step += 20)
+		curve_add(&runs[1].curve, step, step == 40 ? 50 : 81);
+	curve_sort(&runs[0].curve);
+	curve_sort(&runs[1].curve);
+	comparison_make(runs, 2, rows, 2);
+	assert_int_equal(rows[1].last_step, 40);
+	assert_true(rows[1].base_value == 60 && rows[1].last_value == 50);
+	assert_true(rows[1].gap == 10 && rows[1].gap_step == 40);
+	curve_release(&runs[0].curve);
+	curve_release(&runs[1].curve);
+}
+
+static void the_longer_compilation_pays_from_a_step_on(void **state)
+{
+	struct comparison_row slow = { .compile = 10, .mean = 1 },
+			      fast = { .compile = 110, .mean = 0.9 };
+
+	(void)state;
+	assert_true(fabs(comparison_break_even(&slow, &fast) - 1000) < 1e-6);
+	assert_true(fabs(comparison_break_even(&fast, &slow) - 1000) < 1e-6);
+	fast.mean = 1.1;
+	assert_true(isinf(comparison_break_even(&slow, &fast)));
+	fast.mean = NAN;
+	assert_true(isnan(comparison_break_even(&slow, &fast)));
+}
+
+static void settings_of_data_evaluation_and_precision_decide_about_quality(void **state)
+{
+	static const char *const quality[] = {
+		"hyperparameters.dataset",       "env.XLA_USE_BF16",
+		"hyperparameters.eval_file",     "hyperparameters.data",
+		"hyperparameters.data_path",     "hyperparameters.dtype",
+		"hyperparameters.validation-set"
+	};
+	static const char *const speed[] = { "hyperparameters.batch_size",
+					     "hyperparameters.data_loader_workers",
+					     "hyperparameters.eval_steps", "resources.nodes",
+					     "hyperparameters.dataloader_num_workers" };
+
+	(void)state;
+	for (size_t i = 0; i < STK_LENGTH(quality); i++)
+		if (!quality_depends_on(quality[i], "1", "2"))
+			fail_msg("%s", quality[i]);
+	for (size_t i = 0; i < STK_LENGTH(speed); i++)
+		if (quality_depends_on(speed[i], "1", "2"))
+			fail_msg("%s", speed[i]);
+	assert_false(quality_depends_on("env.NEURON_CC_FLAGS", "\"--auto-cast=none -O1\"",
+					"\"--auto-cast=none -O2\""));
+	assert_true(quality_depends_on("env.NEURON_CC_FLAGS", "\"--auto-cast=none -O1\"",
+				       "\"--auto-cast=all -O1\""));
+	assert_true(quality_depends_on("env.NEURON_CC_FLAGS", "\"\"", "\"--auto-cast=all\""));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(quantiles_are_those_of_the_tables),
+		cmocka_unit_test(the_first_ten_steps_of_each_attempt_are_left_out),
+		cmocka_unit_test(a_late_graph_and_times_that_are_not_exact_are_left_out),
+		cmocka_unit_test(lines_that_come_together_are_one_sample),
+		cmocka_unit_test(without_steps_nothing_is_known),
+		cmocka_unit_test(without_repeats_nothing_is_claimed),
+		cmocka_unit_test(repeats_tell_a_difference_from_noise),
+		cmocka_unit_test(curves_are_compared_at_steps_that_all_have),
+		cmocka_unit_test(the_longer_compilation_pays_from_a_step_on),
+		cmocka_unit_test(settings_of_data_evaluation_and_precision_decide_about_quality),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,129 @@
+/*
+ * Sweeps of runs that differ by chance alone, and of runs with a planted difference: how often
+ * something is claimed. Step times are made as real ones are: each depends on the one before, some
+ * are long (saving, evaluation), and the machines of two runs are not equally fast.
+ */
+#include "jobs/report/measure/comparison.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "jobs/report/measure/step_times.h"
+#include "tests/unit/quoted.h"
+
+#define SWEEPS  100
+#define ROWS    9
+#define REPEATS 3
+#define RUNS    (ROWS * REPEATS)
+#define STEPS   1500
+
+#define STEP_MS  100.0
+#define MACHINE  0.008 /* standard deviation of the machines' speeds */
+#define STEP     0.05  /* the same of the step times of one run */
+#define FOLLOWS  0.9   /* how much of a step time goes on in the next one */
+#define PAUSES   0.02  /* share of the steps that take ten times as long */
+#define PLANTED  0.05
+#define PLANT_AT 4
+
+static uint64_t seed;
+
+static double uniform(void)
+{
+	seed ^= seed << 13;
+	seed ^= seed >> 7;
+	seed ^= seed << 17;
+	return ((double)(seed >> 11) + 0.5) / 9007199254740992.0;
+}
+
+static double normal(void)
+{
+	return sqrt(-2 * log(uniform())) * cos(6.283185307179586 * uniform());
+}
+
+static double mean_step_time(double factor)
+{
+	struct step_times times = { 0 };
+	double machine = exp(MACHINE * normal()), drift = normal(), ms = 1e12, mean;
+
+	for (int64_t step = 1; step <= STEPS; step++) {
+		drift = FOLLOWS * drift + sqrt(1 - FOLLOWS * FOLLOWS) * normal();
+		ms += STEP_MS * factor * machine * exp(STEP * drift) *
+		      (step % (int64_t)(1 / PAUSES) == 0 ? 10 : 1);
+		step_times_add(&times, 1, 0, step, (int64_t)ms, false);
+	}
+	mean = step_times_mean(&times);
+	step_times_release(&times);
+	return mean;
+}
+
+/* Plays a sweep in which the row PLANT_AT is faster by this share. */
+static void play(double planted, struct comparison_row rows[ROWS])
+{
+	struct measured_run runs[RUNS];
+
+	for (size_t i = 0; i < RUNS; i++)
+		runs[i] = (struct measured_run){
+			.run = "r",
+			.row = i % ROWS,
+			.steps = STEPS,
+			.mean = mean_step_time(i % ROWS == PLANT_AT ? 1 - planted : 1),
+			.samples = NAN,
+			.workers = 1,
+			.reached = NAN,
+		};
+	for (size_t i = 0; i < ROWS; i++)
+		rows[i] = (struct comparison_row){ .first = i,
+						   .runs = REPEATS,
+						   .same_quality = true };
+	comparison_make(runs, RUNS, rows, ROWS);
+}
+
+static bool is_claim(const struct comparison_row *row)
+{
+	return row->verdict == COMPARISON_FASTER || row->verdict == COMPARISON_SLOWER;
+}
+
+static void of_100_sweeps_without_a_difference_at_most_3_claim_one(void **state)
+{
+	int claims = 0;
+
+	(void)state;
+	seed = 20261129;
+	for (int sweep = 0; sweep < SWEEPS; sweep++) {
+		struct comparison_row rows[ROWS];
+		bool claimed = false;
+
+		play(0, rows);
+		for (size_t i = 1; i < ROWS; i++)
+			claimed |= is_claim(&rows[i]);
+		claims += claimed;
+	}
+	print_message("%d of %d sweeps claim a difference\n", claims, SWEEPS);
+	assert_true(claims <= 3);
+}
+
+static void a_difference_of_5_percent_is_found_in_90_of_100(void **state)
+{
+	int found = 0;
+
+	(void)state;
+	seed = 20261130;
+	for (int sweep = 0; sweep < SWEEPS; sweep++) {
+		struct comparison_row rows[ROWS];
+
+		play(PLANTED, rows);
+		found += rows[PLANT_AT].verdict == COMPARISON_FASTER;
+	}
+	print_message("found in %d of %d sweeps\n", found, SWEEPS);
+	assert_true(found >= 90);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(of_100_sweeps_without_a_difference_at_most_3_claim_one),
+		cmocka_unit_test(a_difference_of_5_percent_is_found_in_90_of_100),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
