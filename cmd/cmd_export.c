@@ -14,6 +14,7 @@
 #include "jobs/base/hash.h"
 #include "jobs/base/text/text.h"
 #include "jobs/run/attempt/run_series.h"
+#include "jobs/store/order.h"
 #include "jobs/series/event_file.h"
 
 /* TensorBoard's and PyTorch's own default. */
@@ -263,8 +264,7 @@ static int open_run(const struct args *args, struct export *export, char run[JOU
 	export->files = mem_zero((size_t) export->count, sizeof *export->files);
 	for (int i = 0; i < export->count; i++)
 		export->files[i].buffer = SB_INIT;
-	for (size_t i = 0; i < run_series_metrics(export->series); i++)
-		export->has_steps |= strcmp(run_series_name(export->series, i), "step") == 0;
+	export->has_steps = run_series_find(export->series, METRIC_STEP) != SIZE_MAX;
 	return 0;
 }
 

@@ -72,34 +72,20 @@ static int print_reading(void *arg, const struct run_reading *reading, struct er
 	return 0;
 }
 
-static int no_such_metric(const struct run_series *series, const char *name, const char *run,
-			  struct err **err)
-{
-	AUTO(sb_release) struct sb names = SB_INIT_MAX(400);
-
-	for (size_t i = 0; i < run_series_metrics(series); i++)
-		sb_addf(&names, "%s%s", i ? ", " : "", run_series_name(series, i));
-	err_set(err, EXIT_USAGE, "run %s has no metric '%s'", run, name);
-	return err_hint(err, "its spec has %s", names.text);
-}
-
 /* Marks the metrics that the operands behind the run name; none: all. */
 static int choose(const struct args *args, const struct run_series *series,
 		  struct metrics_query *query, struct err **err)
 {
-	size_t count = run_series_metrics(series);
-
 	if (args->operand_count < 2)
 		return 0;
-	query->wanted = mem_zero(count, sizeof *query->wanted);
+	query->wanted = mem_zero(run_series_metrics(series), sizeof *query->wanted);
 	for (int i = 1; i < args->operand_count; i++) {
-		size_t k = 0;
+		size_t metric = run_series_find(series, args->operands[i]);
 
-		while (k < count && strcmp(run_series_name(series, k), args->operands[i]) != 0)
-			k++;
-		if (k == count)
-			return no_such_metric(series, args->operands[i], query->run, err);
-		query->wanted[k] = true;
+		if (metric == SIZE_MAX)
+			return run_series_absent(series, query->run, args->operands[i], EXIT_USAGE,
+						 err);
+		query->wanted[metric] = true;
 	}
 	return 0;
 }

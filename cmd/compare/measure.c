@@ -180,26 +180,6 @@ static int on_reading(void *arg, const struct run_reading *reading, struct err *
 	return 0;
 }
 
-/* Returns the metric of that name; SIZE_MAX: none. */
-static size_t find_metric(const struct run_series *series, const char *name)
-{
-	for (size_t i = 0; name && i < run_series_metrics(series); i++)
-		if (strcmp(run_series_name(series, i), name) == 0)
-			return i;
-	return SIZE_MAX;
-}
-
-static int no_metric(const struct run_series *series, const char *run, const char *name,
-		     struct err **err)
-{
-	AUTO(sb_release) struct sb all = SB_INIT_MAX(400);
-
-	for (size_t i = 0; i < run_series_metrics(series); i++)
-		sb_addf(&all, "%s%s", i ? ", " : "", run_series_name(series, i));
-	err_set(err, EXIT_REFUSED, "run %s has no metric '%s'", run, name);
-	return err_hint(err, "its spec has %s", all.text);
-}
-
 static int read_series(struct journal *journal, const struct measure_question *question,
 		       const struct measure_events *events, struct measure *ret, struct err **err)
 {
@@ -219,14 +199,14 @@ static int read_series(struct journal *journal, const struct measure_question *q
 	if (question->watch && question->watch->series)
 		question->watch->series(question->watch->arg, series);
 	readings.series = series;
-	readings.step = find_metric(series, METRIC_STEP);
-	readings.curve = find_metric(series, question->metric ? question->metric : "loss");
+	readings.step = run_series_find(series, METRIC_STEP);
+	readings.curve = run_series_find(series, question->metric ? question->metric : "loss");
 	if (question->metric && readings.curve == SIZE_MAX)
-		return no_metric(series, ret->run, question->metric, err);
+		return run_series_absent(series, ret->run, question->metric, EXIT_REFUSED, err);
 	if (*target) {
-		readings.target = find_metric(series, target);
+		readings.target = run_series_find(series, target);
 		if (readings.target == SIZE_MAX)
-			return no_metric(series, ret->run, target, err);
+			return run_series_absent(series, ret->run, target, EXIT_REFUSED, err);
 		ret->measured.reached = INFINITY;
 	}
 	ret->has_metric = readings.curve != SIZE_MAX;

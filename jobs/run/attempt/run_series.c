@@ -134,6 +134,25 @@ const char *run_series_name(const struct run_series *series, size_t metric)
 	return metric_reader_name(series->reader, metric);
 }
 
+size_t run_series_find(const struct run_series *series, const char *name)
+{
+	for (size_t i = 0; i < run_series_metrics(series); i++)
+		if (strcmp(run_series_name(series, i), name) == 0)
+			return i;
+	return SIZE_MAX;
+}
+
+int run_series_absent(const struct run_series *series, const char *run, const char *name,
+		      enum exit_code code, struct err **err)
+{
+	AUTO(sb_release) struct sb all = SB_INIT_MAX(400);
+
+	for (size_t i = 0; i < run_series_metrics(series); i++)
+		sb_addf(&all, "%s%s", i ? ", " : "", run_series_name(series, i));
+	err_set(err, code, "run %s has no metric '%s'", run, name);
+	return err_hint(err, "its spec has %s", all.text);
+}
+
 const json_t *run_series_plan(const struct run_series *series)
 {
 	return series->plan;

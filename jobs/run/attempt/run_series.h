@@ -37,6 +37,12 @@ void run_series_freep(struct run_series **series); /* for AUTO() */
 
 size_t run_series_metrics(const struct run_series *series);
 const char *run_series_name(const struct run_series *series, size_t metric);
+/* Returns the metric of that name; SIZE_MAX: none. */
+size_t run_series_find(const struct run_series *series, const char *name);
+/* Sets the error for a metric that the run does not have: the hint names those that it has.
+ * Returns -1. */
+int run_series_absent(const struct run_series *series, const char *run, const char *name,
+		      enum exit_code code, struct err **err);
 const json_t *run_series_plan(const struct run_series *series); /* borrowed */
 
 /* Calls `fn` for each reading, attempt by attempt, node by node, in the order of the log; 1 stops.
