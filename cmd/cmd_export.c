@@ -14,8 +14,8 @@
 #include "jobs/base/hash.h"
 #include "jobs/base/text/text.h"
 #include "jobs/run/attempt/run_series.h"
-#include "jobs/store/order.h"
 #include "jobs/series/event_file.h"
+#include "jobs/store/order.h"
 
 /* TensorBoard's and PyTorch's own default. */
 #define FOLDER "runs"
@@ -35,8 +35,7 @@ struct export_file {
 	int64_t *numbers; /* owned: how many readings of each metric had no step */
 };
 
-struct export
-{
+struct exporter {
 	enum export_kind kind;
 	const char *run, *dest; /* dest NULL: stdout */
 	struct utc created;
@@ -46,10 +45,10 @@ struct export
 	int count;
 };
 
-static void export_release(struct export *export)
+static void export_release(struct exporter *exporter)
 {
-	for (int i = 0; i < export->count; i++) {
-		struct export_file *file = &export->files[i];
+	for (int i = 0; i < exporter->count; i++) {
+		struct export_file *file = &exporter->files[i];
 
 		if (file->file)
 			fclose(file->file);
@@ -60,8 +59,8 @@ static void export_release(struct export *export)
 		free(file->numbers);
 		sb_release(&file->buffer);
 	}
-	free(export->files);
-	run_series_freep(&export->series);
+	free(exporter->files);
+	run_series_freep(&exporter->series);
 }
 
 /* ---- files ---- */
@@ -113,42 +112,44 @@ static int end_file(struct export_file *file, struct err **err)
 
 /* TensorBoard calls each folder a run; it knows its files by "tfevents" in their names, and reads
  * them in the order of these. The same run has the same name again. */
-static char *event_path(const struct export *export, int node)
+static char *event_path(const struct exporter *exporter, int node)
 {
 	AUTO(auto_free)
-	char *folder = node == 0 ? mem_format("%s/%s", export->dest, export->run)
-				 : mem_format("%s/%s/node-%d", export->dest, export->run, node);
+	char *folder = node == 0 ? mem_format("%s/%s", exporter->dest, exporter->run)
+				 : mem_format("%s/%s/node-%d", exporter->dest, exporter->run, node);
 
 	return mem_format("%s/events.out.tfevents.%010lld.stoker", folder,
-			  (long long)(export->created.ms / 1000));
+			  (long long)(exporter->created.ms / 1000));
 }
 
 /* Every value has a step there: one before the first step of an attempt is at the step before, or
  * 0. If a run tells no steps at all, the readings of each metric are counted. */
-static int64_t step_of(const struct export *export, struct export_file *file,
+static int64_t step_of(const struct exporter *exporter, struct export_file *file,
 		       const struct run_reading *reading)
 {
-	if (!export->has_steps)
+	if (!exporter->has_steps)
 		return file->numbers[reading->metric]++;
 	if (reading->step >= 0)
 		file->step = reading->step;
 	return file->step;
 }
 
-static int write_event(struct export *export, const struct run_reading *reading, struct err **err)
+static int write_event(struct exporter *exporter, const struct run_reading *reading,
+		       struct err **err)
 {
-	struct export_file *file = &export->files[reading->node];
+	struct export_file *file = &exporter->files[reading->node];
 
 	if (!file->file) {
-		if (begin_file(file, event_path(export, reading->node), err) < 0)
+		if (begin_file(file, event_path(exporter, reading->node), err) < 0)
 			return -1;
-		file->at = export->created;
-		file->numbers = mem_zero(run_series_metrics(export->series), sizeof *file->numbers);
+		file->at = exporter->created;
+		file->numbers =
+			mem_zero(run_series_metrics(exporter->series), sizeof *file->numbers);
 		event_file_begin(&file->buffer, reading->at.ms > 0 ? reading->at : file->at);
 	}
 	if (reading->at.ms > 0)
 		file->at = reading->at;
-	event_file_scalar(&file->buffer, file->at, step_of(export, file, reading), reading->name,
+	event_file_scalar(&file->buffer, file->at, step_of(exporter, file, reading), reading->name,
 			  reading->value);
 	file->readings++;
 	return file->buffer.len < BUFFER ? 0 : flush_buffer(file, err);
@@ -156,65 +157,66 @@ static int write_event(struct export *export, const struct run_reading *reading,
 
 /* ---- lines ---- */
 
-static int put_line(struct export *export, const char *line, struct err **err)
+static int put_line(struct exporter *exporter, const char *line, struct err **err)
 {
-	struct export_file *file = &export->files[0];
+	struct export_file *file = &exporter->files[0];
 
-	if (!export->dest) {
+	if (!exporter->dest) {
 		out_line("%s", line);
 		return 0;
 	}
-	if (!file->file && begin_file(file, mem_copy(export->dest), err) < 0)
+	if (!file->file && begin_file(file, mem_copy(exporter->dest), err) < 0)
 		return -1;
 	sb_addf(&file->buffer, "%s\n", line);
 	return file->buffer.len < BUFFER ? 0 : flush_buffer(file, err);
 }
 
-static int write_csv(struct export *export, const struct run_reading *reading, struct err **err)
+static int write_csv(struct exporter *exporter, const struct run_reading *reading, struct err **err)
 {
 	AUTO(sb_release) struct sb line = SB_INIT;
 	char at[UTC_TEXT] = "", value[TEXT_NUMBER];
 
 	if (reading->at.ms > 0)
 		clock_utc_format(reading->at, at);
-	sb_addf(&line, "%s,%lld,%d,%s,", export->run, (long long)reading->attempt, reading->node,
+	sb_addf(&line, "%s,%lld,%d,%s,", exporter->run, (long long)reading->attempt, reading->node,
 		at);
 	if (reading->step >= 0)
 		sb_addf(&line, "%lld", (long long)reading->step);
 	csv_add(&line, false, reading->name);
 	csv_add(&line, false, text_number(reading->value, value));
-	export->files[0].readings++;
-	return put_line(export, line.text, err);
+	exporter->files[0].readings++;
+	return put_line(exporter, line.text, err);
 }
 
-static int write_json(struct export *export, const struct run_reading *reading, struct err **err)
+static int write_json(struct exporter *exporter, const struct run_reading *reading,
+		      struct err **err)
 {
-	json_auto_t *object = reading_line_json(export->run, reading);
+	json_auto_t *object = reading_line_json(exporter->run, reading);
 	AUTO(auto_free) char *line = NULL;
 
-	export->files[0].readings++;
-	if (!export->dest) {
+	exporter->files[0].readings++;
+	if (!exporter->dest) {
 		out_json_exact(object);
 		return 0;
 	}
 	line = js_line_exact(object);
-	return put_line(export, line, err);
+	return put_line(exporter, line, err);
 }
 
 /* ---- all ---- */
 
 static int write_reading(void *arg, const struct run_reading *reading, struct err **err)
 {
-	struct export *export = arg;
-	static int (*const writers[EXPORT_KINDS])(
-		struct export * export, const struct run_reading *reading, struct err **err) = {
+	struct exporter *exporter = arg;
+	static int (*const writers[EXPORT_KINDS])(struct exporter *, const struct run_reading *,
+						  struct err **) = {
 		[TO_TENSORBOARD] = write_event,
 		[TO_CSV] = write_csv,
 		[TO_JSONL] = write_json,
 	};
 
 	/* What a later attempt makes again has left nothing. */
-	return reading->counts ? writers[export->kind](export, reading, err) : 0;
+	return reading->counts ? writers[exporter->kind](exporter, reading, err) : 0;
 }
 
 static int note_created(void *arg, const struct event *ev, json_t *row, struct err **err)
@@ -226,7 +228,7 @@ static int note_created(void *arg, const struct event *ev, json_t *row, struct e
 	return 1;
 }
 
-static int parse(const struct args *args, struct export *ret, struct err **err)
+static int parse(const struct args *args, struct exporter *ret, struct err **err)
 {
 	const char *word = args->value[OPT_TO];
 
@@ -251,33 +253,33 @@ static int parse(const struct args *args, struct export *ret, struct err **err)
 	return 0;
 }
 
-static int open_run(const struct args *args, struct export *export, char run[JOURNAL_RUN_MAX],
+static int open_run(const struct args *args, struct exporter *exporter, char run[JOURNAL_RUN_MAX],
 		    struct err **err)
 {
 	AUTO(journal_freep) struct journal *journal = NULL;
 
 	if (cmd_run_open(args, JOURNAL_READ, &journal, run, err) < 0 ||
-	    run_series_open(journal, run, &export->series, err) < 0 ||
-	    journal_read(journal, run, 1, note_created, &export->created, err) < 0)
+	    run_series_open(journal, run, &exporter->series, err) < 0 ||
+	    journal_read(journal, run, 1, note_created, &exporter->created, err) < 0)
 		return -1;
-	export->count = (int)js_int(run_series_plan(export->series), "nodes", 1);
-	export->files = mem_zero((size_t) export->count, sizeof *export->files);
-	for (int i = 0; i < export->count; i++)
-		export->files[i].buffer = SB_INIT;
-	export->has_steps = run_series_find(export->series, METRIC_STEP) != SIZE_MAX;
+	exporter->count = (int)js_int(run_series_plan(exporter->series), "nodes", 1);
+	exporter->files = mem_zero((size_t)exporter->count, sizeof *exporter->files);
+	for (int i = 0; i < exporter->count; i++)
+		exporter->files[i].buffer = SB_INIT;
+	exporter->has_steps = run_series_find(exporter->series, METRIC_STEP) != SIZE_MAX;
 	return 0;
 }
 
-static void tell(const struct export *export, int node)
+static void tell(const struct exporter *exporter, int node)
 {
-	const struct export_file *file = &export->files[node];
+	const struct export_file *file = &exporter->files[node];
 	json_auto_t *row = json_object();
 
 	if (!file->path)
 		return;
-	js_put_str(row, "run", export->run);
-	js_put_str(row, "to", kind_words[export->kind]);
-	if (export->kind == TO_TENSORBOARD)
+	js_put_str(row, "run", exporter->run);
+	js_put_str(row, "to", kind_words[exporter->kind]);
+	if (exporter->kind == TO_TENSORBOARD)
 		js_put(row, "node", json_integer(node));
 	js_put_str(row, "path", file->path);
 	js_put(row, "readings", json_integer(file->readings));
@@ -289,27 +291,27 @@ static void tell(const struct export *export, int node)
 int cmd_export(const struct args *args, struct err **err)
 {
 	char run[JOURNAL_RUN_MAX];
-	AUTO(export_release) struct export export = { .run = run };
+	AUTO(export_release) struct exporter exporter = { .run = run };
 	int64_t readings = 0;
 
-	if (parse(args, &export, err) < 0 || open_run(args, &export, run, err) < 0)
+	if (parse(args, &exporter, err) < 0 || open_run(args, &exporter, run, err) < 0)
 		return -1;
 	out_bulk(true);
-	if (export.kind == TO_CSV &&
-	    put_line(&export, "run,attempt,node,at,step,name,value", err) < 0)
+	if (exporter.kind == TO_CSV &&
+	    put_line(&exporter, "run,attempt,node,at,step,name,value", err) < 0)
 		return -1;
-	if (run_series_each(export.series, write_reading, &export, err) < 0)
+	if (run_series_each(exporter.series, write_reading, &exporter, err) < 0)
 		return -1;
-	for (int i = 0; i < export.count; i++) {
-		if (end_file(&export.files[i], err) < 0)
+	for (int i = 0; i < exporter.count; i++) {
+		if (end_file(&exporter.files[i], err) < 0)
 			return -1;
-		readings += export.files[i].readings;
-		tell(&export, i);
+		readings += exporter.files[i].readings;
+		tell(&exporter, i);
 	}
 	out_bulk(false);
 	if (readings == 0)
 		out_note("no reading: the log of the training has no such number yet");
-	else if (export.kind == TO_TENSORBOARD)
-		out_note("'tensorboard --logdir %s' shows them", export.dest);
+	else if (exporter.kind == TO_TENSORBOARD)
+		out_note("'tensorboard --logdir %s' shows them", exporter.dest);
 	return EXIT_DONE;
 }
