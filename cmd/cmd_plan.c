@@ -157,10 +157,16 @@ static json_t *print_all_unknown(const json_t *plan, const struct cache_view *vi
 				 const struct err *runs)
 {
 	AUTO(err_freep) struct err *region = NULL;
+	const json_t *image = json_object_get(plan, "image");
+	const char *unresolved = js_str(image, "unknown");
 	json_t *rows = json_array();
 
-	if (view->verdict == CACHE_UNKNOWN)
+	if (view->verdict == CACHE_UNKNOWN) {
 		add_unknown("cache", view->reason, view->hint, rows);
+	} else if (unresolved) {
+		out_line("image:   not known: %s; the job is submitted with its tag", unresolved);
+		add_unknown("image", unresolved, js_str(image, "hint"), rows);
+	}
 	if (aws_account_needs_region(plan) && !aws_region(&region))
 		print_unknown("region:", "region", region, rows);
 	print_unknown("runs:", "earlier runs", runs, rows);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cmd/compare/compare_versions.h"
 #include "cmd/screen/out.h"
 #include "jobs/base/text/text.h"
 #include "jobs/report/measure/quality.h"
@@ -74,7 +75,20 @@ static json_t *difference(const struct measure *base, const struct measure *othe
 	json_array_foreach (all, i, row)
 		if (!is_of_repeats(js_str(row, "field")))
 			json_array_append(kept, row);
+	compare_versions_add(kept, base, other);
 	return kept;
+}
+
+/* True if all that differs comes with the machine. */
+static bool is_of_machines(const json_t *differences)
+{
+	const json_t *row;
+	size_t i;
+
+	json_array_foreach (differences, i, row)
+		if (!compare_versions_is_machine(js_str(row, "field")))
+			return false;
+	return true;
 }
 
 /* True if both are of one row: by the cell of a sweep, or by their settings. */
@@ -85,7 +99,7 @@ static bool is_repeat(const struct measure *a, const struct measure *b)
 	if (a->cell || b->cell)
 		return a->cell && b->cell && strcmp(a->cell, b->cell) == 0;
 	rows = difference(a, b);
-	return json_array_size(rows) == 0;
+	return is_of_machines(rows);
 }
 
 static bool is_same_quality(const json_t *differences)
@@ -94,10 +108,12 @@ static bool is_same_quality(const json_t *differences)
 	size_t i;
 
 	json_array_foreach (differences, i, row) {
+		const char *field = js_str(row, "field");
 		AUTO(auto_free) char *old = js_line(json_object_get(row, "old"));
 		AUTO(auto_free) char *new = js_line(json_object_get(row, "new"));
 
-		if (quality_depends_on(js_str(row, "field"), old, new))
+		/* "datasets" is a package here. */
+		if (!compare_versions_is_one(field) && quality_depends_on(field, old, new))
 			return false;
 	}
 	return true;
@@ -106,12 +122,17 @@ static bool is_same_quality(const json_t *differences)
 static bool is_only_workers(const json_t *differences)
 {
 	const json_t *row;
+	bool workers = false;
 	size_t i;
 
-	json_array_foreach (differences, i, row)
-		if (!js_is(row, "field", "resources.nodes"))
+	json_array_foreach (differences, i, row) {
+		const char *field = js_str(row, "field");
+
+		if (strcmp(field, "resources.nodes") != 0 && !compare_versions_is_machine(field))
 			return false;
-	return json_array_size(differences) > 0;
+		workers |= strcmp(field, "resources.nodes") == 0;
+	}
+	return workers;
 }
 
 /* Puts each run into a row. Runs that do not count are in one, too, and call it if it has no

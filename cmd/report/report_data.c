@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cmd/compare/compare_runs.h"
+#include "cmd/compare/compare_versions.h"
 #include "cmd/report/course.h"
 #include "cmd/report/curves.h"
 #include "jobs/base/text/text.h"
@@ -14,6 +15,7 @@
 #include "jobs/run/plan/plan_difference.h"
 
 #define DIFFERENCES_TOLD 40
+#define VERSIONS_BYTES   ((size_t)8000)
 
 /* ---- measuring ---- */
 
@@ -98,6 +100,30 @@ static json_t *plan_of(const json_t *plan)
 	return copy;
 }
 
+/* Returns the versions of the run, and those of nodes that differ, in words. */
+static json_t *versions_of(const struct measure *measure)
+{
+	const json_t *attempts = json_object_get(measure->status, "attempts"), *attempt, *row;
+	const json_t *known = compare_versions_of(measure);
+	AUTO(sb_release) struct sb words = SB_INIT_MAX(VERSIONS_BYTES);
+	const char *name;
+	json_t *version;
+	size_t i, k;
+
+	if (!known)
+		return json_string("not known: no agent told them");
+	json_object_foreach ((json_t *)known, name, version)
+		sb_addf(&words, "%s%s %s", words.len > 0 ? ", " : "", name,
+			json_string_value(version));
+	json_array_foreach (attempts, i, attempt)
+		json_array_foreach (json_object_get(attempt, "elsewhere"), k, row)
+			sb_addf(&words, "; in %s %lld node %lld has %s %s", js_str(attempt, "phase"),
+				(long long)js_int(attempt, "attempt", 0),
+				(long long)js_int(row, "node", 0), js_str(row, "field"),
+				js_str(row, "new") ? js_str(row, "new") : "none");
+	return js_text(words.text, words.len);
+}
+
 static json_t *run_of(const struct measure *measure, struct course *course)
 {
 	json_t *run = json_object();
@@ -106,6 +132,7 @@ static json_t *run_of(const struct measure *measure, struct course *course)
 	js_put(run, "status", json_incref(measure->status));
 	js_put(run, "plan", plan_of(measure->plan));
 	js_put(run, "notes", notes_of(measure));
+	js_put(run, "versions", versions_of(measure));
 	js_put(run, "steps", steps_of(&measure->measured));
 	course_put(course, clock_utc_now(), has_ended(measure), run);
 	return run;

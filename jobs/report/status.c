@@ -212,6 +212,14 @@ static void on_health(struct status *status, const struct event *ev)
 	js_put(attempt, "health", health);
 }
 
+static void on_versions(struct status *status, const struct event *ev)
+{
+	json_t *attempt = attempt_of(status, ev);
+
+	if (attempt)
+		status_put(attempt, ev, EVF_versions, EVF_image, EVF_elsewhere, EVF_COUNT);
+}
+
 /* The attempt is asked to save and to end; its end comes later. */
 static void on_end_requested(struct status *status)
 {
@@ -510,6 +518,7 @@ static void (*const changes[EV_COUNT])(struct status *status, const struct event
 	[EV_ATTEMPT_CLAIMED] = on_claimed,
 	[EV_ATTEMPT_FOUND] = on_claimed,
 	[EV_HEALTH_CHECKED] = on_health,
+	[EV_ATTEMPT_VERSIONS] = on_versions,
 	[EV_ATTEMPT_LOST] = on_lost,
 	[EV_ATTEMPT_ENDED] = on_attempt_ended,
 	[EV_ATTEMPT_KEPT] = on_kept,

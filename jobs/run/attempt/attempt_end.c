@@ -10,6 +10,7 @@
 #include "jobs/flow/failure.h"
 #include "jobs/run/attempt/outputs.h"
 #include "jobs/run/attempt/unpassed.h"
+#include "jobs/run/attempt/versions.h"
 #include "jobs/run/attempt/watch_internal.h"
 #include "jobs/store/order.h"
 
@@ -304,6 +305,8 @@ int attempt_end_record(struct attempt_watch *watch, const struct engine_status *
 		outputs = NULL;
 	if (attempt_report(watch, status->node, &report, err) < 0 ||
 	    classify_end(watch, status, &report, &classification, &hosts, err) < 0)
+		return -1;
+	if (versions_record(watch, err) < 0)
 		return -1;
 	ended_ms = report.has_ended ? report.ended : status->last_seen.ms;
 	attempt_event(watch, EV_ATTEMPT_ENDED, &ev);

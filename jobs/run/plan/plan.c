@@ -471,6 +471,8 @@ int plan_make(const struct spec *spec, const struct journal *journal, struct pla
 	js_put(json, "source", source_json(plan, spec));
 	if (kind->caches && compile_json(plan, spec, kind, cache, err) < 0)
 		return -1;
+	if (!kind->caches)
+		image_plan_name(json);
 	put_phases(plan, spec, kind, cache);
 	js_put(json, "secrets", spec_secrets(spec));
 	js_put(json, "failures", or_empty(spec_failures(spec), json_array()));
