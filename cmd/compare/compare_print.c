@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "cmd/compare/compare_text.h"
+#include "cmd/compare/compare_runs.h"
 #include "cmd/screen/out.h"
 #include "jobs/report/measure/quality.h"
 
@@ -39,6 +39,8 @@ static void print_rules(const struct compare_sheet *sheet)
 	for (size_t i = 0; i < sheet->row_count; i++)
 		all_same &= sheet->rows[i].same_quality;
 	out_note(STEP_TIMES_RULE);
+	if (compare_runs_benchmarks(sheet) > 0)
+		out_note(STEP_TIMES_BENCHMARK_RULE);
 	if (sheet->row_count < sheet->run_count)
 		out_note("intervals: %.0f %% for all rows together, by Student's t over the "
 			 "logarithms of the speeds of repeats, their spread pooled over the rows",

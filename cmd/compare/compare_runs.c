@@ -299,6 +299,15 @@ static int measure_runs(struct compare *compare, struct journal *journal,
 	return 0;
 }
 
+size_t compare_runs_benchmarks(const struct compare_sheet *sheet)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < sheet->run_count; i++)
+		count += sheet->runs[i].is_benchmark;
+	return count;
+}
+
 void compare_runs_sheet(struct compare *compare, const char *metric)
 {
 	struct compare_sheet *sheet = &compare->sheet;
@@ -320,8 +329,14 @@ void compare_runs_sheet(struct compare *compare, const char *metric)
 int compare_runs_make(struct compare *compare, struct journal *journal,
 		      const struct measure_question *question, struct err **err)
 {
+	size_t benchmarks;
+
 	if (measure_runs(compare, journal, question, err) < 0)
 		return -1;
 	compare_runs_sheet(compare, question->metric);
+	benchmarks = compare_runs_benchmarks(&compare->sheet);
+	if (benchmarks > 0 && benchmarks < compare->count)
+		out_warning("some of the runs are benchmarks, and some are not: the step times of "
+			    "the others have their saving and uploads in them");
 	return 0;
 }

@@ -80,6 +80,8 @@ static const char *verdict_of(const struct compare_sheet *sheet, size_t at)
 {
 	const struct measure *none = uncounted(sheet, at);
 
+	if (sheet->runs[sheet->rows[at].first].is_debug)
+		return "debug run";
 	if (none)
 		return js_is(none->status, "state", "stopped") ? "stopped" : "not supported";
 	return comparison_words[sheet->rows[at].verdict];

@@ -4,7 +4,8 @@
 
 #include "cmd/compare/measure.h"
 
-/* Returns {name: version} of the newest training attempt that told any, borrowed; NULL: none did. */
+/* Returns {name: version} of the newest training attempt that told any, borrowed; NULL: none did.
+ */
 const json_t *compare_versions_of(const struct measure *measure);
 
 /* Adds to the rows of plan_difference() the versions that differ, as versions.NAME; not those of

@@ -77,6 +77,15 @@ static json_t *notes_of(const struct measure *measure)
 {
 	json_t *notes = json_array();
 
+	if (measure->is_debug)
+		json_array_append_new(
+			notes, json_string("This is a debug run ('debug: true'): it is in no "
+					   "comparison, and its times mean nothing."));
+	if (measure->is_benchmark)
+		json_array_append_new(
+			notes, json_string("This is a benchmark ('benchmark: true'): nothing "
+					   "was uploaded while its command ran, and no step "
+					   "is measured in which it saved."));
 	if (!has_ended(measure))
 		json_array_append_new(notes,
 				      json_string("This run goes on: its figures are those of "
@@ -85,7 +94,7 @@ static json_t *notes_of(const struct measure *measure)
 		json_array_append_new(notes, json_string("The spec has no metrics, so there are no "
 							 "curves and no step times: 'stoker help "
 							 "metrics'."));
-	else if (!(measure->measured.steps > 0))
+	else if (!measure->is_debug && !(measure->measured.steps > 0))
 		json_array_append_new(notes, json_string("No step time is known behind the first "
 							 "ten steps of an attempt."));
 	return notes;
@@ -117,8 +126,8 @@ static json_t *versions_of(const struct measure *measure)
 			json_string_value(version));
 	json_array_foreach (attempts, i, attempt)
 		json_array_foreach (json_object_get(attempt, "elsewhere"), k, row)
-			sb_addf(&words, "; in %s %lld node %lld has %s %s", js_str(attempt, "phase"),
-				(long long)js_int(attempt, "attempt", 0),
+			sb_addf(&words, "; in %s %lld node %lld has %s %s",
+				js_str(attempt, "phase"), (long long)js_int(attempt, "attempt", 0),
 				(long long)js_int(row, "node", 0), js_str(row, "field"),
 				js_str(row, "new") ? js_str(row, "new") : "none");
 	return js_text(words.text, words.len);
@@ -170,6 +179,10 @@ static char *judgement_of(const struct compare *compare, size_t at)
 	const char *run = compare->runs[row->first].run, *base = compare->runs[0].run;
 	const char *quality = row->same_quality ? "" : "; quality: not assessed";
 
+	if (compare->runs[row->first].is_debug || compare->runs[sheet->rows[0].first].is_debug)
+		return mem_format("%s against %s: not compared, as %s is a debug run.", run, base,
+				  compare->runs[row->first].is_debug ? run : base);
+
 	if (row->verdict == COMPARISON_FASTER || row->verdict == COMPARISON_SLOWER)
 		return mem_format(
 			"%s is %s than %s: %.2fx (%+.1f %%), between %.2fx and %.2fx%s%s.", run,
@@ -200,6 +213,8 @@ static json_t *rules_of(const struct compare *compare)
 	json_t *rules = json_array();
 
 	json_array_append_new(rules, json_string(STEP_TIMES_RULE));
+	if (compare_runs_benchmarks(sheet) > 0)
+		json_array_append_new(rules, json_string(STEP_TIMES_BENCHMARK_RULE));
 	if (compare->count > 1 && sheet->row_count < sheet->run_count)
 		add_text(
 			rules,

@@ -154,6 +154,10 @@ static void on_created(struct status *status, const struct event *ev)
 	status_put(status->root, ev, EVF_name, EVF_engine, EVF_COUNT);
 	js_put(status->root, "created", status_utc(ev->at));
 	js_put_str(status->root, "mode", js_str(json_object_get(ev->plan, "compile"), "mode"));
+	if (json_is_true(json_object_get(ev->plan, "benchmark")))
+		js_put(status->root, "benchmark", json_true());
+	if (json_object_get(ev->plan, "debug"))
+		js_put(status->root, "debug", json_true());
 	status->begun = true;
 	status->price_per_hour = price * (double)js_int(ev->plan, "nodes", 1);
 }

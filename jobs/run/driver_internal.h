@@ -60,8 +60,8 @@ struct run_facts {
 	bool stop_lost;
 	char lost_stop[256];
 	int64_t versions_nodes; /* nodes of the newest attempt whose versions are recorded */
-	int64_t silent_until; /* when the silent attempt will be stopped, UTC in ms; 0: not silent
-			       */
+	int64_t silent_until;   /* when the silent attempt will be stopped, UTC in ms; 0: not silent
+				 */
 };
 
 /*

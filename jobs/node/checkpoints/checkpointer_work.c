@@ -44,11 +44,13 @@ struct work {
 	struct passed passed;
 	char *stuck; /* name of the last one that could not be handled */
 	uint64_t changes;
-	bool saving;   /* "saving" was sent, "saved" not yet */
-	bool draining; /* a drain waits for a mark */
-	bool last;     /* in the last pass: its time may be short */
-	bool cut;      /* the command did not reach its end */
-	int quiet;     /* beats without a change */
+	bool saving;          /* "saving" was sent, "saved" not yet */
+	bool draining;        /* a drain waits for a mark */
+	bool last;            /* in the last pass: its time may be short */
+	bool cut;             /* the command did not reach its end */
+	bool postponed;       /* nothing is copied or marked until the end, or a drain */
+	struct utc looked_at; /* when the folder was last looked at */
+	int quiet;            /* beats without a change */
 	int news_fd;
 	struct orders_reader orders;
 	struct mono told;    /* when "copying" was last sent */
@@ -236,7 +238,18 @@ static bool deal_with(struct work *work, const struct ckpt *ckpt)
 
 /* ---- one pass ---- */
 
-static void note_changes(struct work *work)
+static void say_saving(const struct work *work, struct utc since)
+{
+	json_t *news = news_of("saving");
+
+	if (since.ms > 0)
+		js_put(news, "since", json_integer(since.ms));
+	js_put(news, "at", json_integer(clock_utc_now().ms));
+	say_news(work, news);
+}
+
+/* `since`: the look before this one. */
+static void note_changes(struct work *work, struct utc since)
 {
 	uint64_t changes = checkpoint_watch_changes(work->watch);
 
@@ -245,8 +258,14 @@ static void note_changes(struct work *work)
 		work->changes = changes;
 		work->quiet = 0;
 		work->saving = true;
-		say_news(work, news_of("saving"));
+		say_saving(work, since);
 	}
+}
+
+/* True while nothing is to work beside the steps of a benchmark. */
+static bool is_postponed(const struct work *work)
+{
+	return work->postponed && !work->last && !work->draining;
 }
 
 /* Reports once everything in the folder has settled and is handled. A file that is not a
@@ -254,7 +273,8 @@ static void note_changes(struct work *work)
 static void note_saved(struct work *work)
 {
 	if (!work->saving || work->quiet <= QUIET_BEATS || checkpoint_watch_busy(work->watch) ||
-	    checkpoint_watch_next(work->watch) || checkpoint_watch_partial(work->watch, 0))
+	    (!is_postponed(work) && checkpoint_watch_next(work->watch)) ||
+	    checkpoint_watch_partial(work->watch, 0))
 		return;
 	work->saving = false;
 	say_news(work, news_of("saved"));
@@ -331,11 +351,15 @@ static void pass(struct work *work)
 
 	do {
 		AUTO(err_freep) struct err *why = NULL;
+		struct utc since = work->looked_at, now = clock_utc_now();
 		bool seen = checkpoint_watch_scan(work->watch, clock_mono_now(), &why) == 0;
 
 		if (!seen)
 			say_trouble(work, why);
-		note_changes(work);
+		work->looked_at = now;
+		note_changes(work, since);
+		if (is_postponed(work))
+			break;
 		busy = seen && checkpoint_watch_busy(work->watch);
 		/* A checkpoint that is not proved yet may be newer. */
 		if (!(work->last && busy) && !deal_with_all(work, &dealt))
@@ -343,7 +367,7 @@ static void pass(struct work *work)
 	} while (!work->ended && busy);
 	if (dealt > 0 && !work->coordinator)
 		clear_surplus(work);
-	if (!work->last && !work->coordinator)
+	if (!work->last && !work->coordinator && !is_postponed(work))
 		passed_report(&work->passed, work->watch);
 	note_saved(work);
 }
@@ -534,6 +558,7 @@ static int open_all(struct work *work, struct err **err)
 		return 0;
 	work->kind = checkpoint_kind_find(kind ? kind : "auto");
 	work->keep = json_integer_value(checkpoint->keep); /* "all" is not a number: 0 */
+	work->postponed = checkpoint->postponed;
 	if (!work->kind)
 		return err_set(err, EXIT_SPEC, "an order for checkpoints of unknown kind %s",
 			       kind ? kind : "auto");
@@ -579,7 +604,8 @@ int checkpointer_work(const struct agent_config *config, const struct claim *cla
 			push(&work, false);
 		if (work.watch)
 			pass(&work);
-		exchange_states(&work);
+		if (!is_postponed(&work))
+			exchange_states(&work);
 	}
 	if (begun && !work.ended) {
 		last_pass(&work);

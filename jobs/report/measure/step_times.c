@@ -10,6 +10,7 @@ void step_times_release(struct step_times *times)
 {
 	free(times->spans);
 	free(times->late);
+	free(times->saves);
 }
 
 void step_times_add_late(struct step_times *times, int64_t attempt, int64_t after_step)
@@ -28,6 +29,32 @@ static bool is_late(const struct step_times *times, int64_t attempt, int64_t fro
 			return true;
 	}
 	return false;
+}
+
+void step_times_add_save(struct step_times *times, int64_t attempt, int64_t from_ms, int64_t to_ms)
+{
+	times->saves = mem_room(times->saves, times->save_count, sizeof *times->saves);
+	times->saves[times->save_count++] = (struct step_save){ attempt, from_ms, to_ms };
+}
+
+/* True if the command saved between these two moments. */
+static bool is_saved(const struct step_times *times, int64_t attempt, int64_t from_ms,
+		     int64_t to_ms)
+{
+	size_t low = 0, high = times->save_count;
+
+	/* The first save that does not end before. */
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		const struct step_save *save = &times->saves[middle];
+
+		if (save->attempt < attempt || (save->attempt == attempt && save->to_ms < from_ms))
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < times->save_count && times->saves[low].attempt == attempt &&
+	       times->saves[low].from_ms <= to_ms;
 }
 
 static void begin(struct step_times *times, int64_t attempt, int node, int64_t step, int64_t ms)
@@ -69,7 +96,8 @@ void step_times_add(struct step_times *times, int64_t attempt, int node, int64_t
 	is_warm = times->last >= times->first + STEP_TIMES_WARM - 1;
 	/* A clock that was set back gives no time. */
 	if (is_warm && is_known && ms > times->last_ms &&
-	    !is_late(times, attempt, times->last, step))
+	    !is_late(times, attempt, times->last, step) &&
+	    !is_saved(times, attempt, times->last_ms, ms))
 		add_span(times, step, ms);
 	times->last = step;
 	times->last_ms = ms;

@@ -3,9 +3,10 @@
  *
  * Left out are the first STEP_TIMES_WARM steps of each attempt, in which graphs are compiled and
  * caches are filled, and the time between two told steps if a graph was compiled in it. Evaluation
- * and saving are in. Several nodes tell the same steps: those of the first one that tells any are
- * measured. Lines that come within STEP_TIMES_JOIN_MS are one sample, because a log that is written
- * in bursts has a right mean and no single step times.
+ * and saving are in, but the saving of a benchmark, of which it is known when it was. Several nodes
+ * tell the same steps: those of the first one that tells any are measured. Lines that come within
+ * STEP_TIMES_JOIN_MS are one sample, because a log that is written in bursts has a right mean and
+ * no single step times.
  */
 #ifndef STK_REPORT_MEASURE_STEP_TIMES_H
 #define STK_REPORT_MEASURE_STEP_TIMES_H
@@ -20,6 +21,11 @@
 	"step times: without the first 10 steps of each attempt, and without the time between "    \
 	"two "                                                                                     \
 	"told steps in which a graph was compiled"
+
+/* What is more of a benchmark. */
+#define STEP_TIMES_BENCHMARK_RULE                                                                  \
+	"benchmarks: step times are also without the time between two told steps in which the "    \
+	"command saved, and no checkpoint is uploaded before it is over"
 
 /* Steps that took the same time each, as far as is known. */
 struct step_span {
@@ -36,6 +42,10 @@ struct step_times {
 		int64_t attempt, after_step;
 	} * late; /* owned */
 	size_t late_count;
+	struct step_save {
+		int64_t attempt, from_ms, to_ms;
+	} * saves; /* owned */
+	size_t save_count;
 	/* while steps are added */
 	int64_t attempt, first, last, last_ms;
 	int node;
@@ -49,6 +59,10 @@ void step_times_add_late(struct step_times *times, int64_t attempt, int64_t afte
 /* Adds a step as the log told it, in its order; `inexact`: its time is not known well. */
 void step_times_add(struct step_times *times, int64_t attempt, int node, int64_t step, int64_t ms,
 		    bool inexact);
+
+/* The command saved in this time: to be called before steps are added, in the order of attempts
+ * and times. */
+void step_times_add_save(struct step_times *times, int64_t attempt, int64_t from_ms, int64_t to_ms);
 
 /* Seconds a step; NAN if no step is measured. */
 double step_times_mean(const struct step_times *times);

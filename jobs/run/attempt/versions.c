@@ -18,10 +18,10 @@ static int by_name(const void *a, const void *b)
 /* Adds the row if the two differ. */
 static void add_row(json_t *rows, const char *name, const json_t *old, const json_t *new)
 {
-	if (old && new && json_equal(old, new))
+	if (old && new &&json_equal(old, new))
 		return;
-	json_array_append_new(rows, json_pack("{s:s, s:O?, s:O?}", "field", name, "old", old, "new",
-					      new));
+	json_array_append_new(
+		rows, json_pack("{s:s, s:O?, s:O?}", "field", name, "old", old, "new", new));
 	if (!old)
 		js_put(json_array_get(rows, json_array_size(rows) - 1), "old", json_null());
 	if (!new)
@@ -117,8 +117,7 @@ int versions_record(struct attempt_watch *watch, struct err **err)
 {
 	struct driver *driver = watch->driver;
 	AUTO(told_release)
-	struct versions_told told = { .elsewhere = json_array(),
-				      .words = SB_INIT_MAX(WORDS_MAX) };
+	struct versions_told told = { .elsewhere = json_array(), .words = SB_INIT_MAX(WORDS_MAX) };
 	const json_t *image = json_object_get(driver->plan, "image");
 	struct event ev;
 

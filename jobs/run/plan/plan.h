@@ -24,6 +24,9 @@
  *               "quiet_ms", "timeout_ms", "on_incomplete", "mode": "aot" | "jit",
  *               "jit_graphs", "on_exceed": "warn" | "stop" | "recompile"}
  *              (absent: nothing is compiled),
+ *    "benchmark": true (absent: it is none),
+ *    "debug": {"kind": as the spec names it, "variables": {name: value} that the training has for
+ *             it} (absent: no debug run),
  *    "phases": [{"phase", "command": […], "env": {…}, "front": a program that is
  *               put in front of the command (absent: none), "processes": as spec_processes()
  *               (absent: not a torchrun command)}…]; without "mode" "aot" the training alone,

@@ -1,4 +1,5 @@
-/* What a node tells of its versions: drivers and system from files, packages from their metadata. */
+/* What a node tells of its versions: drivers and system from files, packages from their metadata.
+ */
 #include "tests/unit/node/agent_run.h"
 
 #include "jobs/node/setup/versions.h"
@@ -26,7 +27,8 @@ static void a_driver_tells_its_version_by_its_files(void **state)
 		  "UTC 2023\nGCC version:  gcc version 12.2.0 (Debian 12.2.0-14)\n",
 		  "nvidia-driver", "535.129.03" },
 		{ "proc/driver/nvidia/version",
-		  "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  560.35.03  Release Build "
+		  "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  560.35.03  Release "
+		  "Build "
 		  " (dvs-builder@U16-I3)  Fri Aug 16 21:22:33 UTC 2024\n",
 		  "nvidia-driver", "560.35.03" },
 		/* Nothing of the second line, whatever it says. */
@@ -41,7 +43,8 @@ static void a_driver_tells_its_version_by_its_files(void **state)
 	};
 
 	for (size_t i = 0; i < STK_LENGTH(rows); i++) {
-		AUTO(auto_free) char *root = mem_format("%s/%zu", ((struct place *)*state)->root, i);
+		AUTO(auto_free)
+		char *root = mem_format("%s/%zu", ((struct place *)*state)->root, i);
 		AUTO(auto_free) char *path = mem_format("%zu/%s", i, rows[i].path);
 		json_auto_t *versions = json_object();
 
@@ -73,8 +76,9 @@ static void make_venv(struct place *place, const char *folder, const char *const
 	AUTO(auto_free) char *program = NULL;
 
 	put(place, config, "home = /usr/bin\nversion = 3.12.4\n");
-	put(place, python, "\x7f"
-			   "ELF");
+	put(place, python,
+	    "\x7f"
+	    "ELF");
 	program = place_path(place, python);
 	assert_int_equal(chmod(program, 0700), 0);
 	for (; *distributions; distributions++) {
@@ -112,9 +116,9 @@ static void assert_version(const json_t *versions, const char *name, const char 
 
 static void packages_are_those_of_the_commands_own_python(void **state)
 {
-	static const char *const mine[] = { "torch-2.5.1+cu124", "torch_xla-2.5.0",
+	static const char *const mine[] = { "torch-2.5.1+cu124",     "torch_xla-2.5.0",
 					    "neuronx_cc-2.16.345.0", "requests-2.1",
-					    "tokenizers-0.20.3", NULL };
+					    "tokenizers-0.20.3",     NULL };
 	static const char *const other[] = { "torch-1.0", NULL };
 	AUTO(auto_free) char *own = place_path(*state, "own/bin");
 	AUTO(auto_free) char *far = place_path(*state, "far/bin/python3");
