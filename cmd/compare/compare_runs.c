@@ -26,6 +26,15 @@ void compare_runs_release(struct compare *compare)
 	json_decref(compare->known);
 }
 
+int compare_runs_question(const struct args *args, struct measure_question *ret, struct err **err)
+{
+	*ret = (struct measure_question){ .metric = args->value[OPT_METRIC],
+					  .throughput = args->value[OPT_THROUGHPUT],
+					  .step_time = args->value[OPT_STEP_TIME] };
+	return args->given[OPT_TO] ? measure_target_parse(args->value[OPT_TO], &ret->target, err)
+				   : 0;
+}
+
 /* ---- rows ---- */
 
 /* The last word of a path. */
@@ -119,6 +128,8 @@ static bool is_same_quality(const json_t *differences)
 	return true;
 }
 
+/* True if nothing but the number of workers differs, with the samples of a step if they grow by
+ * it. */
 static bool is_only_workers(const json_t *differences)
 {
 	const json_t *row;
@@ -128,9 +139,11 @@ static bool is_only_workers(const json_t *differences)
 	json_array_foreach (differences, i, row) {
 		const char *field = js_str(row, "field");
 
-		if (strcmp(field, "resources.nodes") != 0 && !compare_versions_is_machine(field))
+		if (strcmp(field, "resources.nodes") == 0)
+			workers = true;
+		else if (strcmp(field, "samples_per_step") != 0 &&
+			 !compare_versions_is_machine(field))
 			return false;
-		workers |= strcmp(field, "resources.nodes") == 0;
 	}
 	return workers;
 }
@@ -291,7 +304,7 @@ static int measure_runs(struct compare *compare, struct journal *journal,
 			out_warning(
 				"run %s did not succeed (%s): it is compared by what it has done",
 				measure->run, state);
-		if (measure->measured.steps == 0)
+		if (measure->measured.steps == 0 && !(measure->measured.rate > 0))
 			out_warning(
 				"run %s: no step is measured behind the first ten of an attempt",
 				measure->run);
@@ -334,6 +347,8 @@ int compare_runs_make(struct compare *compare, struct journal *journal,
 	if (measure_runs(compare, journal, question, err) < 0)
 		return -1;
 	compare_runs_sheet(compare, question->metric);
+	compare->sheet.throughput = question->throughput;
+	compare->sheet.step_time = question->step_time;
 	benchmarks = compare_runs_benchmarks(&compare->sheet);
 	if (benchmarks > 0 && benchmarks < compare->count)
 		out_warning("some of the runs are benchmarks, and some are not: the step times of "

@@ -63,6 +63,11 @@ void step_times_add(struct step_times *times, int64_t attempt, int node, int64_t
 /* The command saved in this time: to be called before steps are added, in the order of attempts
  * and times. */
 void step_times_add_save(struct step_times *times, int64_t attempt, int64_t from_ms, int64_t to_ms);
+/* True if a figure that the log tells at this step counts: the step lies behind the first ones of
+ * the attempt, which has told a step, and no graph was compiled in it. */
+bool step_times_counts(const struct step_times *times, int64_t attempt, int64_t step);
+/* Adds a step by the seconds that the log tells itself. */
+void step_times_add_told(struct step_times *times, int64_t attempt, int64_t step, double seconds);
 
 /* Seconds a step; NAN if no step is measured. */
 double step_times_mean(const struct step_times *times);
