@@ -20,8 +20,4 @@
 void versions_inspect(const struct agent_config *config, const struct command_env *env,
 		      struct node_report *said);
 
-/* Adds the versions of drivers and system to the object, from the files beneath `root` ("": those
- * of this machine). */
-void versions_add_machine(json_t *versions, const char *root);
-
 #endif

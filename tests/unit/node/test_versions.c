@@ -3,6 +3,7 @@
 #include "tests/unit/node/agent_run.h"
 
 #include "jobs/node/setup/versions.h"
+#include "jobs/node/setup/versions_machine.h"
 
 /* ---- drivers and system ---- */
 
@@ -49,7 +50,7 @@ static void a_driver_tells_its_version_by_its_files(void **state)
 		json_auto_t *versions = json_object();
 
 		put(*state, path, rows[i].text);
-		versions_add_machine(versions, root);
+		versions_machine_add(versions, root);
 		if (rows[i].want)
 			assert_string_equal(js_str(versions, rows[i].name), rows[i].want);
 		assert_int_equal(json_object_size(versions), rows[i].want ? 1 : 0);
@@ -62,7 +63,7 @@ static void the_driver_in_use_goes_before_the_module_on_disk(void **state)
 
 	put(*state, "proc/driver/nvidia/version", "NVRM version: X Kernel Module  535.1.1  y\n");
 	put(*state, "sys/module/nvidia/version", "550.2\n");
-	versions_add_machine(versions, ((struct place *)*state)->root);
+	versions_machine_add(versions, ((struct place *)*state)->root);
 	assert_string_equal(js_str(versions, "nvidia-driver"), "535.1.1");
 }
 
