@@ -38,13 +38,11 @@ static void print_rules(const struct compare_sheet *sheet)
 
 	for (size_t i = 0; i < sheet->row_count; i++)
 		all_same &= sheet->rows[i].same_quality;
-	out_note(STEP_TIMES_RULE);
+	out_note("%s", STEP_TIMES_RULE);
 	if (sheet->row_count < sheet->run_count)
-		out_note("intervals: %.0f %% for all rows together, by Student's t over the "
-			 "logarithms of the speeds of repeats, their spread pooled over the rows",
-			 COMPARISON_LEVEL * 100);
+		out_note("%s", COMPARISON_RULE);
 	if (!all_same)
-		out_note(QUALITY_RULE);
+		out_note("%s", QUALITY_RULE);
 	if (sheet->metric && sheet->row_count > 1)
 		out_note("VALUE is %s at the last step that both have, GAP its largest difference "
 			 "at a step",

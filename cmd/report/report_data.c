@@ -174,13 +174,7 @@ static json_t *rules_of(const struct compare *compare)
 
 	json_array_append_new(rules, json_string(STEP_TIMES_RULE));
 	if (compare->count > 1 && sheet->row_count < sheet->run_count)
-		add_text(
-			rules,
-			mem_format(
-				"intervals: %.0f %% for all rows together, by Student's t over the "
-				"logarithms of the speeds of repeats, their spread pooled over the "
-				"rows",
-				COMPARISON_LEVEL * 100));
+		json_array_append_new(rules, json_string(COMPARISON_RULE));
 	if (compare->count > 1)
 		json_array_append_new(rules, json_string(QUALITY_RULE));
 	if (sheet->metric && sheet->row_count > 1)

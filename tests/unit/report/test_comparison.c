@@ -174,6 +174,46 @@ static void repeats_tell_a_difference_from_noise(void **state)
 	}
 }
 
+static void a_run_that_does_not_count_changes_nothing_for_the_others(void **state)
+{
+	struct measured_run runs[] = { run_of(0, 1), run_of(1, 1.5), run_of(SIZE_MAX, NAN) };
+	struct comparison_row rows[] = { { .first = 0, .runs = 1 },
+					 { .first = 1, .runs = 1 },
+					 { .first = 2 } };
+
+	(void)state;
+	runs[0].samples = 32;
+	runs[1].samples = 64;
+	comparison_make(runs, 3, rows, 3);
+	assert_true(fabs(rows[1].x - 64 / 1.5 / 32) < 1e-12); /* by samples, not by steps */
+	assert_true(isnan(rows[2].x));
+	runs[1].samples = NAN;
+	comparison_make(runs, 3, rows, 3);
+	assert_true(fabs(rows[1].x - 1 / 1.5) < 1e-12);
+}
+
+static void a_row_that_diverged_is_not_the_best(void **state)
+{
+	struct measured_run runs[] = { run_of(0, 1),    run_of(0, 1.01), run_of(1, 0.5),
+				       run_of(1, 0.51), run_of(2, 0.25), run_of(2, 0.26) };
+	struct comparison_row rows[3] = { 0 };
+
+	(void)state;
+	for (size_t i = 0; i < 3; i++)
+		rows[i] =
+			(struct comparison_row){ .first = 2 * i, .runs = 2, .same_quality = true };
+	for (size_t i = 0; i < 6; i++) {
+		curve_add(&runs[i].curve, 10, 1);
+		curve_add(&runs[i].curve, 20, i == 5 ? NAN : 0.5);
+	}
+	comparison_make(runs, 6, rows, 3);
+	assert_int_equal(rows[2].verdict, COMPARISON_FASTER);
+	assert_true(rows[1].is_best && !rows[2].is_best);
+	assert_true(rows[2].last_step == 20 && isnan(rows[2].last_value));
+	for (size_t i = 0; i < 6; i++)
+		curve_release(&runs[i].curve);
+}
+
 static void curves_are_compared_at_steps_that_all_have(void **state)
 {
 	struct measured_run runs[] = { run_of(0, 1), run_of(1, 1) };
@@ -245,6 +285,8 @@ int main(void)
 		cmocka_unit_test(without_steps_nothing_is_known),
 		cmocka_unit_test(without_repeats_nothing_is_claimed),
 		cmocka_unit_test(repeats_tell_a_difference_from_noise),
+		cmocka_unit_test(a_run_that_does_not_count_changes_nothing_for_the_others),
+		cmocka_unit_test(a_row_that_diverged_is_not_the_best),
 		cmocka_unit_test(curves_are_compared_at_steps_that_all_have),
 		cmocka_unit_test(the_longer_compilation_pays_from_a_step_on),
 		cmocka_unit_test(settings_of_data_evaluation_and_precision_decide_about_quality),
