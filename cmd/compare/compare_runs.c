@@ -53,11 +53,14 @@ static json_t *difference_of_sets(const json_t *sets)
 	size_t i;
 
 	json_array_foreach (sets, i, set) {
-		const char *text = json_string_value(set);
+		const char *text = json_string_value(set), *value = strchr(text, '=') + 1;
 		AUTO(auto_free) char *field = mem_copy_n(text, strcspn(text, "="));
+		json_t *new = json_loads(value, JSON_DECODE_ANY, NULL), *row = json_object();
 
-		json_array_append_new(rows, json_pack("{s:s, s:n, s:s}", "field", field, "old",
-						      "new", text + strlen(field) + 1));
+		js_put_str(row, "field", field);
+		js_put(row, "old", json_null());
+		js_put(row, "new", new ? new : js_text(value, strlen(value)));
+		json_array_append_new(rows, row);
 	}
 	return rows;
 }
@@ -103,15 +106,20 @@ static bool is_same_quality(const json_t *differences)
 	return true;
 }
 
+/* True if nothing but the number of workers differs, and with it how many samples make a step. */
 static bool is_only_workers(const json_t *differences)
 {
+	bool workers = false;
 	const json_t *row;
 	size_t i;
 
-	json_array_foreach (differences, i, row)
-		if (!js_is(row, "field", "resources.nodes"))
+	json_array_foreach (differences, i, row) {
+		workers |= js_is(row, "field", "resources.nodes");
+		if (!js_is(row, "field", "resources.nodes") &&
+		    !js_is(row, "field", "samples_per_step"))
 			return false;
-	return json_array_size(differences) > 0;
+	}
+	return workers;
 }
 
 /* Puts each run into a row. Runs that do not count are in one, too, and call it if it has no
@@ -199,13 +207,14 @@ static int add_cell(struct compare *compare, const json_t *record, size_t at, st
 	const json_t *cell = json_array_get(json_object_get(record, "cells"), at);
 	const json_t *runs = json_object_get(cell, "runs"), *run;
 	const char *why = js_str(cell, "why");
-	struct measure *measure;
+	struct measure *measure = NULL;
+	size_t waiting = 0, i;
 	bool any = false;
-	size_t i;
 
 	json_array_foreach (runs, i, run) {
 		bool begun = json_object_get(compare->known, json_string_value(run));
 
+		waiting += !begun && !why;
 		if (!begun && !(why && !any && i + 1 == json_array_size(runs)))
 			continue;
 		any = true;
@@ -218,6 +227,10 @@ static int add_cell(struct compare *compare, const json_t *record, size_t at, st
 		measure->sets = json_incref(json_object_get(cell, "own"));
 		measure->why = begun ? NULL : mem_copy(why);
 	}
+	if (measure)
+		measure->waiting = waiting;
+	else
+		compare->waiting += waiting;
 	return 0;
 }
 
@@ -251,6 +264,36 @@ int compare_runs_add(struct compare *compare, struct journal *journal, const cha
 							   : add_run(compare, run, &measure, err);
 }
 
+bool compare_runs_have_ended(const struct compare *compare)
+{
+	size_t waiting = compare->waiting;
+	bool stopped = false;
+
+	for (size_t i = 0; i < compare->count; i++) {
+		const struct measure *measure = &compare->runs[i];
+
+		if (measure->status && !json_object_get(measure->status, "exit_code"))
+			return false;
+		/* Repeats of a cell that failed are left out. */
+		if (compare->sheet.rows[measure->row].runs > 0)
+			waiting += measure->waiting;
+		stopped |= measure->cell && js_is(measure->status, "state", "stopped");
+	}
+	return waiting == 0 || stopped;
+}
+
+int compare_runs_name(struct journal *journal, const char *ref, char ret[JOURNAL_RUN_MAX],
+		      struct err **err)
+{
+	json_auto_t *record = NULL;
+	int found = sweep_record_read(journal, ref, &record, err);
+
+	if (found <= 0)
+		return found < 0 ? -1 : journal_resolve(journal, ref, ret, err);
+	snprintf(ret, JOURNAL_RUN_MAX, "%s", ref);
+	return 0;
+}
+
 static int measure_runs(struct compare *compare, struct journal *journal,
 			const struct measure_question *question, struct err **err)
 {
@@ -278,6 +321,15 @@ static int measure_runs(struct compare *compare, struct journal *journal,
 	return 0;
 }
 
+/* Repeats that do not count are missing from a row that has others. */
+static void warn_of_uncounted(const struct compare_sheet *sheet)
+{
+	for (size_t i = 0; i < sheet->run_count; i++)
+		if (sheet->runs[i].why && sheet->rows[sheet->runs[i].row].runs > 0)
+			out_warning("run %s does not count: %s", sheet->runs[i].run,
+				    sheet->runs[i].why);
+}
+
 void compare_runs_sheet(struct compare *compare, const char *metric)
 {
 	struct compare_sheet *sheet = &compare->sheet;
@@ -291,6 +343,7 @@ void compare_runs_sheet(struct compare *compare, const char *metric)
 	comparison_make(measured, compare->count, sheet->rows, sheet->row_count);
 	sheet->runs = compare->runs;
 	sheet->run_count = compare->count;
+	warn_of_uncounted(sheet);
 	sheet->metric = metric;
 	for (size_t i = 0; !sheet->metric && i < compare->count; i++)
 		sheet->metric = compare->runs[i].has_metric ? "loss" : NULL;
