@@ -321,13 +321,26 @@ static int measure_runs(struct compare *compare, struct journal *journal,
 	return 0;
 }
 
-/* Repeats that do not count are missing from a row that has others. */
-static void warn_of_uncounted(const struct compare_sheet *sheet)
+static const char *source_of(const struct measure *measure)
 {
-	for (size_t i = 0; i < sheet->run_count; i++)
-		if (sheet->runs[i].why && sheet->rows[sheet->runs[i].row].runs > 0)
-			out_warning("run %s does not count: %s", sheet->runs[i].run,
-				    sheet->runs[i].why);
+	return js_str(js_path(measure->plan, "source"), "digest");
+}
+
+/* Repeats that do not count are missing from a row that has others, and repeats of another source
+ * are none. */
+static void warn_of_repeats(const struct compare_sheet *sheet)
+{
+	for (size_t i = 0; i < sheet->run_count; i++) {
+		const struct measure *measure = &sheet->runs[i];
+		const struct measure *first = &sheet->runs[sheet->rows[measure->row].first];
+		const char *mine = source_of(measure), *other = source_of(first);
+
+		if (measure->why && !first->why)
+			out_warning("run %s does not count: %s", measure->run, measure->why);
+		else if (mine && other && strcmp(mine, other) != 0)
+			out_warning("run %s is of another source than %s, and in one row with it",
+				    measure->run, first->run);
+	}
 }
 
 void compare_runs_sheet(struct compare *compare, const char *metric)
@@ -343,7 +356,7 @@ void compare_runs_sheet(struct compare *compare, const char *metric)
 	comparison_make(measured, compare->count, sheet->rows, sheet->row_count);
 	sheet->runs = compare->runs;
 	sheet->run_count = compare->count;
-	warn_of_uncounted(sheet);
+	warn_of_repeats(sheet);
 	sheet->metric = metric;
 	for (size_t i = 0; !sheet->metric && i < compare->count; i++)
 		sheet->metric = compare->runs[i].has_metric ? "loss" : NULL;

@@ -231,10 +231,10 @@ static int open_untouched(struct sqlite_store *store, struct err **err)
  * log's index is there too. */
 static int open_to_read(struct sqlite_store *store, struct err **err)
 {
-	AUTO(auto_close) int probe = open(store->path, O_RDONLY | O_CLOEXEC);
-
-	/* SQLite would only say that it cannot open the file; open(2) says why. */
-	if (probe < 0)
+	/* SQLite would only say that it cannot open the file; access(2) says why. No descriptor of
+	 * the file may be opened beside SQLite's: closing it would drop SQLite's locks (fcntl(2)),
+	 * and the last writer would remove the log that this reader goes on reading. */
+	if (access(store->path, R_OK) < 0)
 		return fs_error(err, errno, "cannot read '%s'", store->path);
 	if (sqlite3_open_v2(store->path, &store->db, SQLITE_OPEN_READWRITE, NULL) == SQLITE_OK) {
 		sqlite3_busy_handler(store->db, on_busy, store);
