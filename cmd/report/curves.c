@@ -225,7 +225,7 @@ static void add_metric(const struct curves_all *all, size_t run, struct curves_m
 	const char *id = all->runs[run].run;
 
 	if (metric->line.count > 0)
-		add_line(chart, &metric->line, all->parts, mem_copy(id), run, false);
+		add_line(chart, &metric->line, all->parts, mem_copy(id), all->runs[run].row, false);
 	*width = fmax(*width, metric->line.width);
 	for (size_t k = 0; k < metric->past_count; k++) {
 		size_t parts = all->parts < CURVES_PAST_PARTS ? all->parts : CURVES_PAST_PARTS;
@@ -234,7 +234,7 @@ static void add_metric(const struct curves_all *all, size_t run, struct curves_m
 			add_line(chart, &metric->past[k].line, parts,
 				 mem_format("%s attempt %lld, superseded", id,
 					    (long long)metric->past[k].attempt),
-				 run, true);
+				 all->runs[run].row, true);
 	}
 	if (metric->past_left > 0)
 		sb_addf(more, "Run %s: superseded readings of later attempts are not drawn: %zu. ",
@@ -304,7 +304,8 @@ static void add_speed(const struct curves_all *all, json_t *charts)
 		}
 		speed->first.y *= factor;
 		speed->last.y *= factor;
-		add_line(chart, speed, all->parts, mem_copy(all->runs[i].run), i, false);
+		add_line(chart, speed, all->parts, mem_copy(all->runs[i].run), all->runs[i].row,
+			 false);
 		width = fmax(width, speed->width);
 		add_attempts(all, i, chart);
 	}
@@ -389,7 +390,7 @@ static void add_distribution(const struct curves_all *all, json_t *charts)
 		json_t *line = json_object();
 
 		js_put_str(line, "name", all->runs[i].run);
-		js_put(line, "color", json_integer((json_int_t)i));
+		js_put(line, "color", json_integer((json_int_t)all->runs[i].row));
 		js_put(line, "points", bars_of(&all->curves[i], from, to, wide));
 		json_array_append_new(json_object_get(chart, "lines"), line);
 	}
