@@ -2,6 +2,7 @@
 #ifndef STK_CMD_COMPARE_COMPARE_RUNS_H
 #define STK_CMD_COMPARE_COMPARE_RUNS_H
 
+#include "cmd/args/args.h"
 #include "cmd/compare/compare_text.h"
 
 /* Start from { 0 }. */
@@ -18,6 +19,9 @@ void compare_runs_release(struct compare *compare); /* for AUTO() */
  * the sweep. */
 int compare_runs_add(struct compare *compare, struct journal *journal, const char *ref,
 		     struct err **err);
+
+/* Reads the options of commands that compare; EXIT_USAGE. */
+int compare_runs_question(const struct args *args, struct measure_question *ret, struct err **err);
 
 /* Finds the id of the run, or of the sweep, that the user wrote. */
 int compare_runs_name(struct journal *journal, const char *ref, char ret[JOURNAL_RUN_MAX],

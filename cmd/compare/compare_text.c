@@ -35,15 +35,15 @@ static const struct compare_figure {
 	{                                                                                          \
 		title, key, offsetof(struct comparison_row, member), form, rank                    \
 	}
-	FIGURE("STEPS", "steps", steps, FORM_COUNT, 9),
-	FIGURE("MEAN", "step_seconds_mean", mean, FORM_SECONDS, 1),
-	FIGURE("P50", "step_seconds_p50", p50, FORM_SECONDS, 11),
-	FIGURE("P95", "step_seconds_p95", p95, FORM_SECONDS, 12),
-	FIGURE("SAMPLES/S", "samples_per_second", samples_rate, FORM_RATE, 2),
 	FIGURE("SPEED", "speed", x, FORM_TIMES, 0),
 	FIGURE("CHANGE", NULL, x, FORM_PERCENT, 0),
 	FIGURE("AT LEAST", "speed_low", low, FORM_TIMES, 3),
 	FIGURE("AT MOST", "speed_high", high, FORM_TIMES, 3),
+	FIGURE("SAMPLES/S", "samples_per_second", samples_rate, FORM_RATE, 2),
+	FIGURE("MEAN", "step_seconds_mean", mean, FORM_SECONDS, 1),
+	FIGURE("P50", "step_seconds_p50", p50, FORM_SECONDS, 11),
+	FIGURE("P95", "step_seconds_p95", p95, FORM_SECONDS, 12),
+	FIGURE("STEPS", "steps", steps, FORM_COUNT, 9),
 	FIGURE("VALUE", "value", last_value, FORM_VALUE, 4),
 	FIGURE("BASE", "base_value", base_value, FORM_VALUE, 14),
 	FIGURE("GAP", "gap", gap, FORM_VALUE, 13),

@@ -74,6 +74,17 @@ static void add_list(struct sb *out, const char *class, const json_t *texts)
 	sb_adds(out, "</ul>\n");
 }
 
+#define COMPARISON_TEXTS 3 /* columns before the figures: run, verdict, number of runs */
+
+/* False for a row that has nothing but a verdict: its words get the whole row. */
+static bool has_figures(const json_t *row)
+{
+	for (size_t k = COMPARISON_TEXTS; k < json_array_size(row); k++)
+		if (json_is_string(json_array_get(row, k)))
+			return true;
+	return false;
+}
+
 static void add_comparison(struct sb *out, const json_t *data)
 {
 	const json_t *comparison = json_object_get(data, "comparison"), *row, *cell;
@@ -98,6 +109,13 @@ static void add_comparison(struct sb *out, const json_t *data)
 			js_int(comparison, "best", -1) == (int64_t)i ? " class=\"best\"" : "");
 		html_text(out, json_string_value(json_array_get(row, 0)));
 		sb_adds(out, "</th>");
+		if (!has_figures(row)) {
+			sb_addf(out, "<td colspan=\"%zu\">", count - 1);
+			html_text(out, json_string_value(json_array_get(row, 1)));
+			sb_adds(out, "</td>");
+			page_row_end(out);
+			continue;
+		}
 		for (k = 1; k < count; k++) {
 			cell = json_array_get(row, k);
 			sb_adds(out, k > 1 ? "<td class=\"n\">" : "<td>");

@@ -80,6 +80,48 @@ static void a_late_graph_and_times_that_are_not_exact_are_left_out(void **state)
 	step_times_release(&times);
 }
 
+static void the_time_until_a_command_is_started_again_is_no_step_time(void **state)
+{
+	struct step_times times = { 0 };
+	int64_t ms = 0;
+
+	(void)state;
+	for (size_t start = 0; start < 2; start++) {
+		for (int64_t step = 1 + 10 * (int64_t)start; step <= 30 + 10 * (int64_t)start;
+		     step++) {
+			step_times_start(&times, 1, start, 0);
+			step_times_add(&times, 1, 0, step, ms += 100, false);
+		}
+		ms += 600000; /* the service starts the job again, which resumes from step 10 */
+	}
+	for (int64_t step = 1; step <= 40; step++) { /* of another node */
+		step_times_start(&times, 1, 0, 1);
+		step_times_add(&times, 1, 1, step, ms += 500, false);
+	}
+	assert_true(times.steps == 20 + 20);
+	assert_true(fabs(step_times_mean(&times) - 0.1) < 1e-9);
+	assert_true(fabs(step_times_quantile(&times, 1) - 0.1) < 1e-9);
+	step_times_release(&times);
+}
+
+static void a_million_steps_take_little_room(void **state)
+{
+	struct step_times times = { 0 };
+	int64_t ms = 0;
+
+	(void)state;
+	for (int64_t step = 1; step <= 1000000; step++)
+		step_times_add(&times, 1, 0, step, ms += 5 + step % 100, false);
+	assert_true(times.count < 40000 && times.added == 1000000 - 10);
+	assert_true(times.steps == 1000000 - 10);
+	/* Each of the hundred times comes equally often. */
+	assert_true(fabs(step_times_quantile(&times, 0.5) - 0.054) < 1.1e-3);
+	assert_int_equal(times.count, 100);
+	assert_true(fabs(step_times_quantile(&times, 0.95) - 0.099) < 1.1e-3);
+	assert_true(fabs(step_times_mean(&times) - 0.0545) < 1e-5);
+	step_times_release(&times);
+}
+
 static void lines_that_come_together_are_one_sample(void **state)
 {
 	struct step_times times = { 0 };
@@ -174,24 +216,6 @@ static void repeats_tell_a_difference_from_noise(void **state)
 	}
 }
 
-static void a_run_that_does_not_count_changes_nothing_for_the_others(void **state)
-{
-	struct measured_run runs[] = { run_of(0, 1), run_of(1, 1.5), run_of(SIZE_MAX, NAN) };
-	struct comparison_row rows[] = { { .first = 0, .runs = 1 },
-					 { .first = 1, .runs = 1 },
-					 { .first = 2 } };
-
-	(void)state;
-	runs[0].samples = 32;
-	runs[1].samples = 64;
-	comparison_make(runs, 3, rows, 3);
-	assert_true(fabs(rows[1].x - 64 / 1.5 / 32) < 1e-12); /* by samples, not by steps */
-	assert_true(isnan(rows[2].x));
-	runs[1].samples = NAN;
-	comparison_make(runs, 3, rows, 3);
-	assert_true(fabs(rows[1].x - 1 / 1.5) < 1e-12);
-}
-
 static void a_row_that_diverged_is_not_the_best(void **state)
 {
 	struct measured_run runs[] = { run_of(0, 1),    run_of(0, 1.01), run_of(1, 0.5),
@@ -212,6 +236,54 @@ static void a_row_that_diverged_is_not_the_best(void **state)
 	assert_true(rows[2].last_step == 20 && isnan(rows[2].last_value));
 	for (size_t i = 0; i < 6; i++)
 		curve_release(&runs[i].curve);
+}
+
+static void a_run_that_does_not_count_takes_the_samples_from_nobody(void **state)
+{
+	struct measured_run runs[] = { run_of(0, 1), run_of(SIZE_MAX, NAN), run_of(1, 1.5) };
+	struct comparison_row rows[] = { { .first = 0, .runs = 1 }, { .first = 2, .runs = 1 } };
+
+	(void)state;
+	runs[0].samples = 16;
+	runs[2].samples = 32;
+	comparison_make(runs, 3, rows, 2);
+	assert_true(fabs(rows[1].x - 2 / 1.5) < 1e-12);
+	assert_true(fabs(rows[1].samples_rate - 32 / 1.5) < 1e-12);
+}
+
+static void the_speed_that_all_logs_tell_goes_before_the_clocks(void **state)
+{
+	struct measured_run runs[] = { run_of(0, 1), run_of(SIZE_MAX, NAN), run_of(1, 1.5) };
+	struct comparison_row rows[] = { { .first = 0, .runs = 1 }, { .first = 2, .runs = 1 } };
+
+	(void)state;
+	runs[0].samples = runs[2].samples = 16;
+	runs[0].rate = 252;
+	comparison_make(runs, 3, rows, 2);
+	assert_true(fabs(rows[1].x - 1 / 1.5) < 1e-12); /* one of them does not */
+	runs[2].rate = 1093;
+	comparison_make(runs, 3, rows, 2);
+	assert_true(fabs(rows[1].x - 1093.0 / 252) < 1e-12);
+	assert_true(rows[1].samples_rate == 1093 && rows[1].mean == 1.5);
+}
+
+static void the_log_tells_steps_behind_the_first_ones(void **state)
+{
+	struct step_times times = { 0 };
+
+	(void)state;
+	assert_false(step_times_counts(&times, 1, 20));
+	step_times_add_late(&times, 1, 14);
+	step_times_add(&times, 1, 0, 5, 1000, false);
+	assert_false(step_times_counts(&times, 1, 5));
+	assert_false(step_times_counts(&times, 1, 14));
+	assert_false(step_times_counts(&times, 1, 15)); /* a graph was compiled in it */
+	assert_true(step_times_counts(&times, 1, 16));
+	assert_false(step_times_counts(&times, 2, 16));
+	step_times_add_told(&times, 1, 16, 0.25);
+	step_times_add_told(&times, 1, 17, 0.75);
+	assert_true(step_times_mean(&times) == 0.5 && times.steps == 2);
+	step_times_release(&times);
 }
 
 static void curves_are_compared_at_steps_that_all_have(void **state)
@@ -281,12 +353,16 @@ int main(void)
 		cmocka_unit_test(quantiles_are_those_of_the_tables),
 		cmocka_unit_test(the_first_ten_steps_of_each_attempt_are_left_out),
 		cmocka_unit_test(a_late_graph_and_times_that_are_not_exact_are_left_out),
+		cmocka_unit_test(the_time_until_a_command_is_started_again_is_no_step_time),
+		cmocka_unit_test(a_million_steps_take_little_room),
 		cmocka_unit_test(lines_that_come_together_are_one_sample),
 		cmocka_unit_test(without_steps_nothing_is_known),
 		cmocka_unit_test(without_repeats_nothing_is_claimed),
 		cmocka_unit_test(repeats_tell_a_difference_from_noise),
-		cmocka_unit_test(a_run_that_does_not_count_changes_nothing_for_the_others),
 		cmocka_unit_test(a_row_that_diverged_is_not_the_best),
+		cmocka_unit_test(a_run_that_does_not_count_takes_the_samples_from_nobody),
+		cmocka_unit_test(the_speed_that_all_logs_tell_goes_before_the_clocks),
+		cmocka_unit_test(the_log_tells_steps_behind_the_first_ones),
 		cmocka_unit_test(curves_are_compared_at_steps_that_all_have),
 		cmocka_unit_test(the_longer_compilation_pays_from_a_step_on),
 		cmocka_unit_test(settings_of_data_evaluation_and_precision_decide_about_quality),
