@@ -10,6 +10,7 @@
 #include "jobs/node/checkpoints/cache_push.h"
 #include "jobs/node/checkpoints/checkpoint_coordinator.h"
 #include "jobs/node/checkpoints/checkpointer.h"
+#include "jobs/node/checkpoints/checkpointer_internal.h"
 #include "jobs/node/checkpoints/passed.h"
 #include "jobs/node/orders.h"
 #include "jobs/store/store.h"
@@ -26,41 +27,6 @@
 /* While a service is away at the end, the last pass is repeated for LAST_MS. */
 #define LAST_MS       ((int64_t)10 * 60 * 1000)
 #define LAST_PAUSE_MS 5000
-
-struct work {
-	const struct agent_config *config;
-	const struct claim *claim;
-	struct store *store;
-	const struct ckpt_kind *kind;
-	struct ckpt_root root;    /* destination of complete checkpoints */
-	struct store *remote;     /* store of the root; NULL: the root is a folder */
-	bool awaits;              /* another program uploads to that store */
-	const char *source;       /* folder that the command or the engine saves to */
-	int64_t keep;             /* checkpoints to keep; 0: all */
-	struct ckpt_watch *watch; /* NULL: no checkpoints to look after */
-	struct checkpoint_coordinator
-		*coordinator;    /* NULL: this node alone has all of each checkpoint */
-	struct cache_push *push; /* NULL: no graphs to upload */
-	struct passed passed;
-	char *stuck; /* name of the last one that could not be handled */
-	uint64_t changes;
-	bool saving;          /* "saving" was sent, "saved" not yet */
-	bool draining;        /* a drain waits for a mark */
-	bool last;            /* in the last pass: its time may be short */
-	bool cut;             /* the command did not reach its end */
-	bool postponed;       /* nothing is copied or marked until the end, or a drain */
-	struct utc looked_at; /* when the folder was last looked at */
-	int quiet;            /* beats without a change */
-	int news_fd;
-	struct orders_reader orders;
-	struct mono told;    /* when "copying" was last sent */
-	uint64_t moved;      /* bytes moved until then */
-	bool ended;          /* the agent, or the claim, is gone */
-	bool away;           /* a service did not answer; it may later */
-	char *trouble;       /* text of the last error sent */
-	enum exit_code code; /* exit code of the last error */
-	int os_errno;
-};
 
 bool checkpointer_has_checkpoints(const struct agent_config *config)
 {
@@ -402,59 +368,6 @@ static void try_again(struct work *work)
 	}
 }
 
-/* Returns the failure class of the last error; NULL if its errno decides. */
-static const char *class_of_trouble(const struct work *work)
-{
-	if (work->code == EXIT_UNREACHABLE)
-		return "transient-infra";
-	/* The service refused, and will again. */
-	return work->remote && !work->os_errno ? "quota-permission" : NULL;
-}
-
-static void say_one_lost(const struct work *work, const char *name, const char *why,
-			 const char *class)
-{
-	json_t *news = news_of("lost");
-
-	js_put_str(news, "name", name);
-	js_put_str(news, "why", why);
-	js_put_str(news, "class", class);
-	js_put(news, "errno", json_integer(class ? 0 : work->os_errno));
-	say_news(work, news);
-}
-
-/* Reports the first shared checkpoint that was lost for another reason than its own format. Returns
- * true if there was one. */
-static bool say_unmarked(const struct work *work)
-{
-	struct coordinator_unmarked one;
-	bool lost = false;
-
-	for (size_t i = 0;
-	     work->coordinator && checkpoint_coordinator_unmarked(work->coordinator, i, &one);
-	     i++) {
-		if (one.lost && !lost)
-			say_one_lost(work, one.name, one.why,
-				     one.class ? one.class : class_of_trouble(work));
-		lost |= one.lost;
-	}
-	return lost;
-}
-
-/* Reports whether all complete checkpoints are where the next attempt would look for them. */
-static void say_lost(struct work *work)
-{
-	const struct ckpt *ckpt = work->watch ? checkpoint_watch_next(work->watch) : NULL;
-
-	/* Superseded: another attempt decides. Awaited: another program may still upload them. */
-	if (work->ended || work->awaits || !ckpt || !work->trouble) {
-		if (work->ended || !say_unmarked(work))
-			say_news(work, news_of("kept"));
-		return;
-	}
-	say_one_lost(work, ckpt->name, work->trouble, class_of_trouble(work));
-}
-
 /* Publishes this node's last state; node 0 then waits for those of the other nodes. */
 static void last_words(struct work *work)
 {
@@ -609,7 +522,7 @@ int checkpointer_work(const struct agent_config *config, const struct claim *cla
 	}
 	if (begun && !work.ended) {
 		last_pass(&work);
-		say_lost(&work);
+		checkpointer_lost_say(&work);
 	}
 	checkpoint_watch_freep(&work.watch);
 	checkpoint_coordinator_freep(&work.coordinator);

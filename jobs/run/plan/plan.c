@@ -7,11 +7,11 @@
 
 #include "jobs/base/fs/fs.h"
 #include "jobs/cache/kinds/compile_kind.h"
-#include "jobs/cache/kinds/debug.h"
 #include "jobs/engine/engine.h"
 #include "jobs/flow/rules.h"
 #include "jobs/run/plan/health.h"
 #include "jobs/run/plan/own_places.h"
+#include "jobs/run/plan/plan_modes.h"
 #include "jobs/store/order.h"
 #include "jobs/store/store.h"
 
@@ -380,40 +380,6 @@ static json_t *steps_json(const struct spec *spec)
 	return steps;
 }
 
-/* What is added to the environment of a debug run. */
-struct debug_edit {
-	json_t *env, *added;
-	const json_t *own, *secrets; /* set by the spec: they stay */
-};
-
-static void add_debug_variable(void *arg, const char *name, const char *value)
-{
-	const struct debug_edit *edit = arg;
-
-	if (json_object_get(edit->own, name) || json_object_get(edit->secrets, name))
-		return;
-	js_put_str(edit->env, name, value);
-	js_put_str(edit->added, name, value);
-}
-
-/* A benchmark, or a debug run with its variables. `named`: the kind that the spec names. */
-static void put_modes(struct plan *plan, const struct spec *spec, const struct compile_kind *named)
-{
-	json_t *train = plan_phase(plan->json, flow_phase_names[PHASE_TRAIN]);
-	json_auto_t *own = spec_env(spec, false), *secrets = spec_secrets(spec);
-	struct debug_edit edit = { json_object_get(train, "env"), json_object(), own, secrets };
-
-	if (spec_bool(spec, SPEC_BENCHMARK))
-		js_put(plan->json, "benchmark", json_true());
-	if (!spec_bool(spec, SPEC_DEBUG)) {
-		json_decref(edit.added);
-		return;
-	}
-	debug_variables(named, add_debug_variable, &edit);
-	js_put(plan->json, "debug",
-	       json_pack("{s:s, s:o}", "kind", named->name, "variables", edit.added));
-}
-
 static void put_phases(struct plan *plan, const struct spec *spec, const struct compile_kind *kind,
 		       const char *cache)
 {
@@ -513,7 +479,7 @@ int plan_make(const struct spec *spec, const struct journal *journal, struct pla
 	if (!kind->caches)
 		image_plan_name(json);
 	put_phases(plan, spec, kind, cache);
-	put_modes(plan, spec, named);
+	plan_modes_put(json, spec, named);
 	js_put(json, "secrets", spec_secrets(spec));
 	js_put(json, "failures", or_empty(spec_failures(spec), json_array()));
 	js_put(json, "metrics", spec_metrics(spec));
