@@ -191,6 +191,7 @@ static int read_series(struct journal *journal, const struct measure_question *q
 					     .curve_node = -1,
 					     .target = SIZE_MAX };
 	const char *target = question->target.metric;
+	const struct run_series_loss *losses;
 
 	if (question->lenient && json_array_size(json_object_get(ret->plan, "metrics")) == 0)
 		return 0;
@@ -212,6 +213,9 @@ static int read_series(struct journal *journal, const struct measure_question *q
 	ret->has_metric = readings.curve != SIZE_MAX;
 	if (run_series_each(series, on_reading, &readings, err) < 0)
 		return -1;
+	ret->loss_count = run_series_losses(series, &losses);
+	if (ret->loss_count > 0)
+		ret->loss = losses[0];
 	curve_sort(&ret->measured.curve);
 	return 0;
 }

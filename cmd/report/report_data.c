@@ -8,6 +8,7 @@
 #include "cmd/compare/compare_runs.h"
 #include "cmd/report/course.h"
 #include "cmd/report/curves.h"
+#include "cmd/view/reading_line.h"
 #include "jobs/base/text/text.h"
 #include "jobs/cache/graphs/graph_key.h"
 #include "jobs/report/measure/quality.h"
@@ -71,6 +72,18 @@ static bool has_ended(const struct measure *measure)
 	return json_object_get(measure->status, "exit_code") != NULL;
 }
 
+static void add_loss(json_t *notes, const struct measure *measure)
+{
+	AUTO(sb_release) struct sb note = SB_INIT_MAX(400);
+
+	sb_adds(&note, "The service has lost lines of the log, and readings with them: ");
+	reading_line_add_loss(&note, &measure->loss);
+	if (measure->loss_count > 1)
+		sb_addf(&note, ", and at %zu more places", measure->loss_count - 1);
+	sb_addc(&note, '.');
+	json_array_append_new(notes, json_string(note.text));
+}
+
 static json_t *notes_of(const struct measure *measure)
 {
 	json_t *notes = json_array();
@@ -86,6 +99,8 @@ static json_t *notes_of(const struct measure *measure)
 	else if (!(measure->measured.steps > 0))
 		json_array_append_new(notes, json_string("No step time is known behind the first "
 							 "ten steps of an attempt."));
+	if (measure->loss_count > 0)
+		add_loss(notes, measure);
 	return notes;
 }
 

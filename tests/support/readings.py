@@ -100,7 +100,9 @@ def marked(found: dict) -> list:
             mark = ""
             if step is not None and any(step <= last[other] for other in last if other < attempt):
                 mark = "replayed"
-            if step is not None and any(step >= first[other] for other in first if other > attempt):
+            # What comes before the first step goes with that step.
+            place = first.get(attempt) if step is None else step
+            if place is not None and any(place >= first[other] for other in first if other > attempt):
                 mark = "superseded"
             rows.append((attempt, node, step, name, value, mark))
     return rows
