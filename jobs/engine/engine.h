@@ -153,7 +153,8 @@ struct engine_ops {
 	struct utc (*log_time)(struct engine *engine, const char *name, const char *prefix,
 			       int node, uint64_t offset);
 	/* Identity of the line at this offset, the same for whoever reads the log; likewise for
-	 * lines of the latest logs() call. 0: not known. NULL if no service gives its lines one. */
+	 * lines of the latest logs() call. 0: not known. NULL if no service gives its lines one.
+	 * All of log_place, log_time, log_id and log_lacks_end are set, or log_id is not. */
 	uint64_t (*log_id)(struct engine *engine, const char *name, const char *prefix, int node,
 			   uint64_t offset);
 	/* True if the end of the log must have been there, and has not come: the service has lost

@@ -478,7 +478,7 @@ static int tell_node(struct run_series *series, struct run_series_attempt *attem
 				      .fn = fn,
 				      .arg = arg,
 				      .err = err };
-	bool is_stream = !toolkit_limits_has_agent(series->plan);
+	bool is_stream = !toolkit_limits_has_agent(series->plan) && series->engine->ops->log_id;
 	struct series_place place = { series->workspace, attempt->prefix, node,
 				      series->specs,     UINT64_MAX,      is_stream };
 	const struct engine_ops *ops = series->engine->ops;
