@@ -34,11 +34,18 @@ static void print_break_even(const struct compare_sheet *sheet)
 
 static void print_rules(const struct compare_sheet *sheet)
 {
-	bool all_same = true;
+	bool all_same = true, any_steps = false, any_epochs = false;
 
 	for (size_t i = 0; i < sheet->row_count; i++)
 		all_same &= sheet->rows[i].same_quality;
-	out_note(STEP_TIMES_RULE);
+	for (size_t i = 0; i < sheet->run_count; i++) {
+		any_steps |= !sheet->runs[i].by_epoch;
+		any_epochs |= sheet->runs[i].by_epoch;
+	}
+	if (any_steps)
+		out_note(STEP_TIMES_RULE);
+	if (any_epochs)
+		out_note(STEP_TIMES_EPOCHS_RULE);
 	if (sheet->row_count < sheet->run_count)
 		out_note("intervals: %.0f %% for all rows together, by Student's t over the "
 			 "logarithms of the speeds of repeats, their spread pooled over the rows",

@@ -8,6 +8,7 @@
 #include "cmd/follow/run_view.h"
 #include "jobs/base/text/text.h"
 #include "jobs/flow/flow.h"
+#include "jobs/report/measure/sample_count.h"
 #include "jobs/store/order.h"
 
 void measure_release(struct measure *measure)
@@ -145,6 +146,7 @@ struct measure_readings {
 	const struct run_series *series;
 	const struct measure_question *question;
 	struct step_times *times;
+	struct sample_count counted;
 	int64_t train_ms;
 	size_t step, curve, target, samples; /* metrics; SIZE_MAX: none */
 	int curve_node;                      /* -1: not known yet */
@@ -164,6 +166,9 @@ static int on_reading(void *arg, const struct run_reading *reading, struct err *
 	if (reading->metric == readings->step)
 		step_times_add(times, reading->attempt, reading->node, reading->step,
 			       reading->at.ms, reading->late || reading->at.ms == 0);
+	if (reading->metric == readings->samples)
+		sample_count_add(&readings->counted, reading->attempt, reading->node, reading->step,
+				 reading->value);
 	if (watch && watch->span && times->count > spans)
 		watch->span(watch->arg, &times->spans[spans], reading);
 	if (!reading->counts)
@@ -200,7 +205,11 @@ static int read_series(struct journal *journal, const struct measure_question *q
 	if (question->watch && question->watch->series)
 		question->watch->series(question->watch->arg, series);
 	readings.series = series;
-	readings.step = run_series_find(series, METRIC_STEP);
+	readings.step = order_progress_metric(json_object_get(ret->plan, "metrics"));
+	readings.samples = run_series_find(series, METRIC_SAMPLES);
+	ret->by_epoch = events->times->epochs =
+		readings.step != SIZE_MAX &&
+		strcmp(run_series_name(series, readings.step), METRIC_EPOCH) == 0;
 	readings.curve = run_series_find(series, question->metric ? question->metric : "loss");
 	if (question->metric && readings.curve == SIZE_MAX)
 		return run_series_absent(series, ret->run, question->metric, EXIT_REFUSED, err);
@@ -213,6 +222,7 @@ static int read_series(struct journal *journal, const struct measure_question *q
 	ret->has_metric = readings.curve != SIZE_MAX;
 	if (run_series_each(series, on_reading, &readings, err) < 0)
 		return -1;
+	ret->measured.samples = sample_count_per_step(&readings.counted);
 	ret->loss_count = run_series_losses(series, &losses);
 	if (ret->loss_count > 0)
 		ret->loss = losses[0];
@@ -286,7 +296,8 @@ int measure_take(struct journal *journal, const struct measure_question *questio
 	measured->mean = step_times_mean(&times);
 	measured->p50 = step_times_quantile(&times, 0.5);
 	measured->p95 = step_times_quantile(&times, 0.95);
-	measured->samples = js_real(ret->plan, "samples_per_step", NAN);
+	/* What the spec says comes before what is counted. */
+	measured->samples = js_real(ret->plan, "samples_per_step", measured->samples);
 	measured->workers = (double)js_int(ret->plan, "nodes", 1);
 	measured->wall =
 		events.ended_ms > 0 ? (double)(events.ended_ms - events.begun_ms) / 1000 : NAN;

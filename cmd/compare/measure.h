@@ -41,6 +41,7 @@ struct measure {
 	char *why;    /* why it does not count: it failed, or never began; NULL: it does */
 	struct measured_run measured;
 	bool has_metric; /* the one whose curves are compared */
+	bool by_epoch;   /* epochs stand for steps */
 	/* Places where a service has lost lines of a log; the first of them. */
 	size_t loss_count;
 	struct run_series_loss loss;

@@ -97,8 +97,12 @@ static json_t *notes_of(const struct measure *measure)
 							 "curves and no step times: 'stoker help "
 							 "metrics'."));
 	else if (!(measure->measured.steps > 0))
-		json_array_append_new(notes, json_string("No step time is known behind the first "
-							 "ten steps of an attempt."));
+		json_array_append_new(
+			notes, json_string(measure->by_epoch
+						   ? "No time of an epoch is known behind the "
+						     "first epoch of an attempt."
+						   : "No step time is known behind the first ten "
+						     "steps of an attempt."));
 	if (measure->loss_count > 0)
 		add_loss(notes, measure);
 	return notes;
@@ -186,8 +190,16 @@ static json_t *rules_of(const struct compare *compare)
 {
 	const struct compare_sheet *sheet = &compare->sheet;
 	json_t *rules = json_array();
+	bool any_steps = false, any_epochs = false;
 
-	json_array_append_new(rules, json_string(STEP_TIMES_RULE));
+	for (size_t i = 0; i < compare->count; i++) {
+		any_steps |= !compare->runs[i].by_epoch;
+		any_epochs |= compare->runs[i].by_epoch;
+	}
+	if (any_steps)
+		json_array_append_new(rules, json_string(STEP_TIMES_RULE));
+	if (any_epochs)
+		json_array_append_new(rules, json_string(STEP_TIMES_EPOCHS_RULE));
 	if (compare->count > 1 && sheet->row_count < sheet->run_count)
 		add_text(
 			rules,

@@ -66,7 +66,7 @@ void step_times_add(struct step_times *times, int64_t attempt, int node, int64_t
 		return;
 	if (is_known && ms >= times->last_ms && ms - times->last_ms < STEP_TIMES_JOIN_MS)
 		return;
-	is_warm = times->last >= times->first + STEP_TIMES_WARM - 1;
+	is_warm = times->last >= times->first + (times->epochs ? 1 : STEP_TIMES_WARM) - 1;
 	/* A clock that was set back gives no time. */
 	if (is_warm && is_known && ms > times->last_ms &&
 	    !is_late(times, attempt, times->last, step))
