@@ -42,10 +42,18 @@ static void print_rules(const struct compare_sheet *sheet)
 		any_steps |= !sheet->runs[i].by_epoch;
 		any_epochs |= sheet->runs[i].by_epoch;
 	}
-	if (any_steps)
+	if (sheet->step_time)
+		out_note("step times: %s, as the log tells it, without the first %d steps, or the "
+			 "first epoch, of each attempt",
+			 sheet->step_time, STEP_TIMES_WARM);
+	if (!sheet->step_time && any_steps)
 		out_note(STEP_TIMES_RULE);
-	if (any_epochs)
+	if (!sheet->step_time && any_epochs)
 		out_note(STEP_TIMES_EPOCHS_RULE);
+	if (sheet->throughput)
+		out_note("speed: %s, as the log tells it, without the first %d steps, or the first "
+			 "epoch, of each attempt; of several values the harmonic mean",
+			 sheet->throughput, STEP_TIMES_WARM);
 	if (sheet->row_count < sheet->run_count)
 		out_note("intervals: %.0f %% for all rows together, by Student's t over the "
 			 "logarithms of the speeds of repeats, their spread pooled over the rows",
