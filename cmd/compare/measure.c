@@ -334,18 +334,10 @@ int measure_take(struct journal *journal, const struct measure_question *questio
 	    read_series(journal, question, &events, &told, ret, err) < 0)
 		return -1;
 	cost = json_object_get(ret->status, "cost");
-<<<<<<< HEAD
-	measured->steps = times.steps;
-	measured->mean = step_times_mean(&times);
-	measured->p50 = step_times_quantile(&times, 0.5);
-	measured->p95 = step_times_quantile(&times, 0.95);
-	/* What the spec says comes before what is counted. */
-=======
 	measured->steps = steps->steps;
 	measured->mean = step_times_mean(steps);
 	measured->p50 = step_times_quantile(steps, 0.5);
 	measured->p95 = step_times_quantile(steps, 0.95);
->>>>>>> main
 	measured->samples = js_real(ret->plan, "samples_per_step", measured->samples);
 	measured->workers = (double)js_int(ret->plan, "nodes", 1);
 	measured->wall =
