@@ -7,6 +7,7 @@
 #define LATE_MS    ((int64_t)60 * 1000) /* how late a line may come: aws/logs/logs.h */
 #define HEAD       24
 #define ONE_LINE   12
+#define TIME_MAX   (INT64_C(1) << 52) /* ms */
 #define LINES_ROOM (2 * SERIES_MARK_LINES)
 
 void series_mark_release(struct series_mark *mark)
@@ -114,6 +115,10 @@ bool series_mark_decode(const struct series_block *block, struct series_mark *re
 	mark.at_ms = (int64_t)series_block_get_number(at, 8);
 	mark.id = series_block_get_number(at + 8, 8);
 	mark.floor_ms = (int64_t)series_block_get_number(at + 16, 8);
+	/* The block may be anybody's. */
+	if (mark.at_ms < 0 || mark.at_ms > TIME_MAX || mark.floor_ms < 0 ||
+	    mark.floor_ms > TIME_MAX)
+		return false;
 	mark.count = mark.room = (len - HEAD) / ONE_LINE;
 	mark.lines = mem_zero(mark.count + 1, sizeof *mark.lines);
 	for (size_t i = 0; i < mark.count; i++) {

@@ -101,8 +101,8 @@ def marked(found: dict) -> list:
             if step is not None and any(step <= last[other] for other in last if other < attempt):
                 mark = "replayed"
             # What comes before the first step goes with that step.
-            place = first.get(attempt) if step is None else step
-            if place is not None and any(place >= first[other] for other in first if other > attempt):
+            place = step if step is not None else first.get(attempt, float("inf"))
+            if any(place >= first[other] for other in first if other > attempt):
                 mark = "superseded"
             rows.append((attempt, node, step, name, value, mark))
     return rows
