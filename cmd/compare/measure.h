@@ -46,6 +46,10 @@ struct measure {
 	struct measured_run measured;
 	bool is_benchmark, is_debug;
 	bool has_metric; /* the one whose curves are compared */
+	bool by_epoch;   /* epochs stand for steps */
+	/* Places where a service has lost lines of a log; the first of them. */
+	size_t loss_count;
+	struct run_series_loss loss;
 };
 void measure_release(struct measure *measure);
 
