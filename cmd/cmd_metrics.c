@@ -123,6 +123,6 @@ int cmd_metrics(const struct args *args, struct err **err)
 		return -1;
 	out_bulk(false);
 	if (query.told == 0)
-		out_note("no reading: the log of the training has no such number yet");
+		out_note("no reading: there is no such number in the logs of the training");
 	return EXIT_DONE;
 }
