@@ -43,17 +43,15 @@ static void print_rules(const struct compare_sheet *sheet)
 			 "attempt",
 			 sheet->step_time, STEP_TIMES_WARM);
 	else
-		out_note(STEP_TIMES_RULE);
+		out_note("%s", STEP_TIMES_RULE);
 	if (sheet->throughput)
 		out_note("speed: %s, as the log tells it, without the first %d steps of each "
 			 "attempt; of several values the harmonic mean",
 			 sheet->throughput, STEP_TIMES_WARM);
 	if (sheet->row_count < sheet->run_count)
-		out_note("intervals: %.0f %% for all rows together, by Student's t over the "
-			 "logarithms of the speeds of repeats, their spread pooled over the rows",
-			 COMPARISON_LEVEL * 100);
+		out_note("%s", COMPARISON_RULE);
 	if (!all_same)
-		out_note(QUALITY_RULE);
+		out_note("%s", QUALITY_RULE);
 	if (sheet->metric && sheet->row_count > 1)
 		out_note("VALUE is %s at the last step that both have, GAP its largest difference "
 			 "at a step",

@@ -62,11 +62,14 @@ static json_t *difference_of_sets(const json_t *sets)
 	size_t i;
 
 	json_array_foreach (sets, i, set) {
-		const char *text = json_string_value(set);
+		const char *text = json_string_value(set), *value = strchr(text, '=') + 1;
 		AUTO(auto_free) char *field = mem_copy_n(text, strcspn(text, "="));
+		json_t *new = json_loads(value, JSON_DECODE_ANY, NULL), *row = json_object();
 
-		json_array_append_new(rows, json_pack("{s:s, s:n, s:s}", "field", field, "old",
-						      "new", text + strlen(field) + 1));
+		js_put_str(row, "field", field);
+		js_put(row, "old", json_null());
+		js_put(row, "new", new ? new : js_text(value, strlen(value)));
+		json_array_append_new(rows, row);
 	}
 	return rows;
 }
@@ -214,13 +217,14 @@ static int add_cell(struct compare *compare, const json_t *record, size_t at, st
 	const json_t *cell = json_array_get(json_object_get(record, "cells"), at);
 	const json_t *runs = json_object_get(cell, "runs"), *run;
 	const char *why = js_str(cell, "why");
-	struct measure *measure;
+	struct measure *measure = NULL;
+	size_t waiting = 0, i;
 	bool any = false;
-	size_t i;
 
 	json_array_foreach (runs, i, run) {
 		bool begun = json_object_get(compare->known, json_string_value(run));
 
+		waiting += !begun && !why;
 		if (!begun && !(why && !any && i + 1 == json_array_size(runs)))
 			continue;
 		any = true;
@@ -233,6 +237,10 @@ static int add_cell(struct compare *compare, const json_t *record, size_t at, st
 		measure->sets = json_incref(json_object_get(cell, "own"));
 		measure->why = begun ? NULL : mem_copy(why);
 	}
+	if (measure)
+		measure->waiting = waiting;
+	else
+		compare->waiting += waiting;
 	return 0;
 }
 
@@ -266,6 +274,36 @@ int compare_runs_add(struct compare *compare, struct journal *journal, const cha
 							   : add_run(compare, run, &measure, err);
 }
 
+bool compare_runs_have_ended(const struct compare *compare)
+{
+	size_t waiting = compare->waiting;
+	bool stopped = false;
+
+	for (size_t i = 0; i < compare->count; i++) {
+		const struct measure *measure = &compare->runs[i];
+
+		if (measure->status && !json_object_get(measure->status, "exit_code"))
+			return false;
+		/* Repeats of a cell that failed are left out. */
+		if (compare->sheet.rows[measure->row].runs > 0)
+			waiting += measure->waiting;
+		stopped |= measure->cell && js_is(measure->status, "state", "stopped");
+	}
+	return waiting == 0 || stopped;
+}
+
+int compare_runs_name(struct journal *journal, const char *ref, char ret[JOURNAL_RUN_MAX],
+		      struct err **err)
+{
+	json_auto_t *record = NULL;
+	int found = sweep_record_read(journal, ref, &record, err);
+
+	if (found <= 0)
+		return found < 0 ? -1 : journal_resolve(journal, ref, ret, err);
+	snprintf(ret, JOURNAL_RUN_MAX, "%s", ref);
+	return 0;
+}
+
 static int measure_runs(struct compare *compare, struct journal *journal,
 			const struct measure_question *question, struct err **err)
 {
@@ -293,6 +331,28 @@ static int measure_runs(struct compare *compare, struct journal *journal,
 	return 0;
 }
 
+static const char *source_of(const struct measure *measure)
+{
+	return js_str(js_path(measure->plan, "source"), "digest");
+}
+
+/* Repeats that do not count are missing from a row that has others, and repeats of another source
+ * are none. */
+static void warn_of_repeats(const struct compare_sheet *sheet)
+{
+	for (size_t i = 0; i < sheet->run_count; i++) {
+		const struct measure *measure = &sheet->runs[i];
+		const struct measure *first = &sheet->runs[sheet->rows[measure->row].first];
+		const char *mine = source_of(measure), *other = source_of(first);
+
+		if (measure->why && !first->why)
+			out_warning("run %s does not count: %s", measure->run, measure->why);
+		else if (mine && other && strcmp(mine, other) != 0)
+			out_warning("run %s is of another source than %s, and in one row with it",
+				    measure->run, first->run);
+	}
+}
+
 void compare_runs_sheet(struct compare *compare, const char *metric)
 {
 	struct compare_sheet *sheet = &compare->sheet;
@@ -306,6 +366,7 @@ void compare_runs_sheet(struct compare *compare, const char *metric)
 	comparison_make(measured, compare->count, sheet->rows, sheet->row_count);
 	sheet->runs = compare->runs;
 	sheet->run_count = compare->count;
+	warn_of_repeats(sheet);
 	sheet->metric = metric;
 	for (size_t i = 0; !sheet->metric && i < compare->count; i++)
 		sheet->metric = compare->runs[i].has_metric ? "loss" : NULL;

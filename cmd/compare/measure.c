@@ -203,16 +203,18 @@ static int on_reading(void *arg, const struct run_reading *reading, struct err *
 	struct measured_run *ret = &readings->measure->measured;
 	const struct measure_watch *watch = readings->question->watch;
 	struct step_times *times = readings->times;
-	size_t spans = times->count;
+	uint64_t added = times->added;
 
 	(void)err;
 	if (watch && watch->reading)
 		watch->reading(watch->arg, reading);
-	if (reading->metric == readings->step)
+	if (reading->metric == readings->step) {
+		step_times_start(times, reading->attempt, reading->start, reading->node);
 		step_times_add(times, reading->attempt, reading->node, reading->step,
 			       reading->at.ms, reading->late || reading->at.ms == 0);
-	if (watch && watch->span && times->count > spans)
-		watch->span(watch->arg, &times->spans[spans], reading);
+	}
+	if (watch && watch->span && times->added > added)
+		watch->span(watch->arg, &times->newest, reading);
 	if (!reading->counts)
 		return 0;
 	take_told(readings, reading);

@@ -39,9 +39,10 @@ struct measure {
 	json_t *plan, *status; /* owned; NULL: the run never began */
 	size_t row;            /* of the sheet */
 	/* of a run of a sweep, owned; NULL: of none */
-	char *cell;   /* by which its repeats are known */
-	json_t *sets; /* the overrides of the cell */
-	char *why;    /* why it does not count: it failed, or never began; NULL: it does */
+	char *cell;     /* by which its repeats are known */
+	json_t *sets;   /* the overrides of the cell */
+	char *why;      /* why it does not count: it failed, or never began; NULL: it does */
+	size_t waiting; /* repeats of its cell that have not begun; told by one of its runs */
 	struct measured_run measured;
 	bool has_metric; /* the one whose curves are compared */
 };

@@ -28,9 +28,11 @@ struct curves_metric {
 	uint64_t superseded, replayed, early; /* readings; early: before the first step */
 };
 
-/* An attempt of a training, by its steps. */
+/* A start of the command in an attempt of a training, by its steps. */
 struct curves_attempt {
-	int64_t number, first, replayed_to; /* -1: none */
+	int64_t number;
+	size_t start;               /* from 0 */
+	int64_t first, replayed_to; /* -1: none */
 };
 
 struct curves {
