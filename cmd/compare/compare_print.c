@@ -34,19 +34,25 @@ static void print_break_even(const struct compare_sheet *sheet)
 
 static void print_rules(const struct compare_sheet *sheet)
 {
-	bool all_same = true;
+	bool all_same = true, any_steps = false, any_epochs = false;
 
 	for (size_t i = 0; i < sheet->row_count; i++)
 		all_same &= sheet->rows[i].same_quality;
+	for (size_t i = 0; i < sheet->run_count; i++) {
+		any_steps |= !sheet->runs[i].by_epoch;
+		any_epochs |= sheet->runs[i].by_epoch;
+	}
 	if (sheet->step_time)
-		out_note("step times: %s, as the log tells it, without the first %d steps of each "
-			 "attempt",
+		out_note("step times: %s, as the log tells it, without the first %d steps, or the "
+			 "first epoch, of each attempt",
 			 sheet->step_time, STEP_TIMES_WARM);
-	else
+	if (!sheet->step_time && any_steps)
 		out_note("%s", STEP_TIMES_RULE);
+	if (!sheet->step_time && any_epochs)
+		out_note("%s", STEP_TIMES_EPOCHS_RULE);
 	if (sheet->throughput)
-		out_note("speed: %s, as the log tells it, without the first %d steps of each "
-			 "attempt; of several values the harmonic mean",
+		out_note("speed: %s, as the log tells it, without the first %d steps, or the first "
+			 "epoch, of each attempt; of several values the harmonic mean",
 			 sheet->throughput, STEP_TIMES_WARM);
 	if (sheet->row_count < sheet->run_count)
 		out_note("%s", COMPARISON_RULE);

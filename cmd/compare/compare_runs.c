@@ -304,6 +304,31 @@ int compare_runs_name(struct journal *journal, const char *ref, char ret[JOURNAL
 	return 0;
 }
 
+/* Steps and epochs have no time in common, unless samples are known of both. */
+static int check_units(const struct compare *compare, struct err **err)
+{
+	const struct measure *steps = NULL, *epochs = NULL;
+	bool samples = true;
+
+	for (size_t i = 0; i < compare->count; i++) {
+		const struct measure *measure = &compare->runs[i];
+
+		if (measure->why || !(measure->measured.steps > 0))
+			continue;
+		samples &= measure->measured.samples > 0 || measure->measured.rate > 0;
+		if (measure->by_epoch)
+			epochs = measure;
+		else
+			steps = measure;
+	}
+	if (!steps || !epochs || samples)
+		return 0;
+	err_set(err, EXIT_REFUSED, "run %s tells its epochs, and run %s its steps", epochs->run,
+		steps->run);
+	return err_hint(err, "compare runs that tell the same, or give both 'samples_per_step' or "
+			     "a metric 'samples'");
+}
+
 static int measure_runs(struct compare *compare, struct journal *journal,
 			const struct measure_question *question, struct err **err)
 {
@@ -324,11 +349,11 @@ static int measure_runs(struct compare *compare, struct journal *journal,
 				"run %s did not succeed (%s): it is compared by what it has done",
 				measure->run, state);
 		if (measure->measured.steps == 0 && !(measure->measured.rate > 0))
-			out_warning(
-				"run %s: no step is measured behind the first ten of an attempt",
-				measure->run);
+			out_warning("run %s: no %s of an attempt", measure->run,
+				    measure->by_epoch ? "epoch is measured behind the first"
+						      : "step is measured behind the first ten");
 	}
-	return 0;
+	return check_units(compare, err);
 }
 
 static const char *source_of(const struct measure *measure)

@@ -9,6 +9,7 @@
 #include "cmd/view/table.h"
 #include "jobs/base/text/text.h"
 #include "jobs/run/plan/plan_difference.h"
+#include "jobs/store/order.h"
 
 #define DIFFERENCES_TOLD 6
 
@@ -358,6 +359,8 @@ json_t *compare_text_json(const struct compare_sheet *sheet, size_t at)
 		if (figures[k].key && isfinite(value))
 			js_put(object, figures[k].key, js_number(value));
 	}
+	if (sheet->runs[row->first].by_epoch)
+		js_put_str(object, "unit", METRIC_EPOCH);
 	if (row->last_step >= 0)
 		js_put(object, "value_step", json_integer(row->last_step));
 	if (row->gap_step >= 0)

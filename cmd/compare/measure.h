@@ -45,6 +45,10 @@ struct measure {
 	size_t waiting; /* repeats of its cell that have not begun; told by one of its runs */
 	struct measured_run measured;
 	bool has_metric; /* the one whose curves are compared */
+	bool by_epoch;   /* epochs stand for steps */
+	/* Places where a service has lost lines of a log; the first of them. */
+	size_t loss_count;
+	struct run_series_loss loss;
 };
 void measure_release(struct measure *measure);
 

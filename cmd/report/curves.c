@@ -30,12 +30,18 @@ void curves_release(struct curves *curves)
 
 void curves_series(struct curves *curves, const struct run_series *series)
 {
+	size_t progress =
+		order_progress_metric(json_object_get(run_series_plan(series), "metrics"));
+
 	curves->count = run_series_metrics(series);
 	curves->metrics = mem_zero(curves->count, sizeof *curves->metrics);
 	for (size_t i = 0; i < curves->count; i++) {
 		curves->metrics[i].name = mem_copy(run_series_name(series, i));
 		curves->metrics[i].node = -1;
-		curves->by_step |= strcmp(curves->metrics[i].name, METRIC_STEP) == 0;
+	}
+	if (progress != SIZE_MAX) {
+		curves->by_step = true;
+		curves->unit = curves->metrics[progress].name;
 	}
 }
 
@@ -281,7 +287,8 @@ static void add_chart(const struct curves_all *all, const char *name, json_t *ch
 				continue;
 			if (!chart)
 				chart = new_chart(name, "",
-						  all->curves[i].by_step ? "step" : "seconds");
+						  all->curves[i].by_step ? all->curves[i].unit
+									 : "seconds");
 			add_metric(all, i, metric, chart, &width, &more);
 			superseded |= metric->past_count > 0;
 			add_attempts(all, i, chart);
@@ -297,14 +304,20 @@ static void add_chart(const struct curves_all *all, const char *name, json_t *ch
 
 static void add_speed(const struct curves_all *all, json_t *charts)
 {
-	json_t *chart = new_chart("throughput", "", "step");
-	bool samples = true;
+	json_t *chart;
+	bool samples = true, epochs = false;
 	double width = 0;
 
-	for (size_t i = 0; i < all->count; i++)
+	for (size_t i = 0; i < all->count; i++) {
+		epochs |= all->runs[i].by_epoch;
 		samples &=
 			all->curves[i].speed.count == 0 || isfinite(all->runs[i].measured.samples);
-	js_put_str(chart, "unit", samples ? "samples/s" : "steps/s");
+	}
+	chart = new_chart("throughput",
+			  samples  ? "samples/s"
+			  : epochs ? "epochs/s"
+				   : "steps/s",
+			  epochs ? METRIC_EPOCH : METRIC_STEP);
 	for (size_t i = 0; i < all->count; i++) {
 		struct thin *speed = &all->curves[i].speed;
 		double factor = samples ? all->runs[i].measured.samples : 1;

@@ -38,7 +38,8 @@ struct curves_attempt {
 struct curves {
 	struct curves_metric *metrics; /* owned */
 	size_t count;
-	bool by_step; /* else by seconds since the run began */
+	bool by_step;     /* else by seconds since the run began */
+	const char *unit; /* with by_step: step or epoch; borrowed from the metrics */
 	int64_t begun_ms;
 	struct thin speed;                 /* steps a second */
 	double bins[CURVES_BINS], longest; /* steps in each; seconds of the longest */

@@ -8,6 +8,7 @@
 #include "cmd/compare/compare_runs.h"
 #include "cmd/report/course.h"
 #include "cmd/report/curves.h"
+#include "cmd/view/reading_line.h"
 #include "jobs/base/text/text.h"
 #include "jobs/cache/graphs/graph_key.h"
 #include "jobs/report/measure/quality.h"
@@ -71,6 +72,18 @@ static bool has_ended(const struct measure *measure)
 	return json_object_get(measure->status, "exit_code") != NULL;
 }
 
+static void add_loss(json_t *notes, const struct measure *measure)
+{
+	AUTO(sb_release) struct sb note = SB_INIT_MAX(400);
+
+	sb_adds(&note, "The service has lost lines of the log, and readings with them: ");
+	reading_line_add_loss(&note, &measure->loss);
+	if (measure->loss_count > 1)
+		sb_addf(&note, ", and at %zu more places", measure->loss_count - 1);
+	sb_addc(&note, '.');
+	json_array_append_new(notes, json_string(note.text));
+}
+
 /* The runs of a sweep are many: those that went well are told in one sentence. */
 #define OUTCOMES_TOLD 3
 
@@ -87,8 +100,14 @@ static json_t *notes_of(const struct measure *measure)
 							 "curves and no step times: 'stoker help "
 							 "metrics'."));
 	else if (!(measure->measured.steps > 0))
-		json_array_append_new(notes, json_string("No step time is known behind the first "
-							 "ten steps of an attempt."));
+		json_array_append_new(
+			notes, json_string(measure->by_epoch
+						   ? "No time of an epoch is known behind the "
+						     "first epoch of an attempt."
+						   : "No step time is known behind the first ten "
+						     "steps of an attempt."));
+	if (measure->loss_count > 0)
+		add_loss(notes, measure);
 	return notes;
 }
 
@@ -222,8 +241,16 @@ static json_t *rules_of(const struct compare *compare)
 {
 	const struct compare_sheet *sheet = &compare->sheet;
 	json_t *rules = json_array();
+	bool any_steps = false, any_epochs = false;
 
-	json_array_append_new(rules, json_string(STEP_TIMES_RULE));
+	for (size_t i = 0; i < compare->count; i++) {
+		any_steps |= !compare->runs[i].by_epoch;
+		any_epochs |= compare->runs[i].by_epoch;
+	}
+	if (any_steps)
+		json_array_append_new(rules, json_string(STEP_TIMES_RULE));
+	if (any_epochs)
+		json_array_append_new(rules, json_string(STEP_TIMES_EPOCHS_RULE));
 	if (compare->count > 1 && sheet->row_count < sheet->run_count)
 		json_array_append_new(rules, json_string(COMPARISON_RULE));
 	if (compare->count > 1)

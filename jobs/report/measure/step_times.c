@@ -32,6 +32,12 @@ static bool is_late(const struct step_times *times, int64_t attempt, int64_t fro
 	return false;
 }
 
+/* Returns the steps at the begin of an attempt that are left out. */
+static int64_t warm_up(const struct step_times *times)
+{
+	return times->epochs ? 1 : STEP_TIMES_WARM;
+}
+
 static void begin(struct step_times *times, int64_t attempt, int node, int64_t step, int64_t ms)
 {
 	times->any = true;
@@ -102,7 +108,7 @@ void step_times_add(struct step_times *times, int64_t attempt, int node, int64_t
 		return;
 	if (is_known && ms >= times->last_ms && ms - times->last_ms < STEP_TIMES_JOIN_MS)
 		return;
-	is_warm = times->last >= times->first + STEP_TIMES_WARM - 1;
+	is_warm = times->last >= times->first + warm_up(times) - 1;
 	/* A clock that was set back gives no time. */
 	if (is_warm && is_known && ms > times->last_ms &&
 	    !is_late(times, attempt, times->last, step))
@@ -115,7 +121,7 @@ void step_times_add(struct step_times *times, int64_t attempt, int node, int64_t
 
 bool step_times_counts(const struct step_times *times, int64_t attempt, int64_t step)
 {
-	return times->any && attempt == times->attempt && step >= times->first + STEP_TIMES_WARM &&
+	return times->any && attempt == times->attempt && step >= times->first + warm_up(times) &&
 	       !is_late(times, attempt, step - 1, step);
 }
 

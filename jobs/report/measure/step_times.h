@@ -7,6 +7,8 @@
  * tell the same steps: those of the first one that tells any are measured. Lines that come within
  * STEP_TIMES_JOIN_MS are one sample, because a log that is written in bursts has a right mean and
  * no single step times.
+ *
+ * Where there are no steps, epochs stand for them (`epochs`); then the first of each is left out.
  */
 #ifndef STK_REPORT_MEASURE_STEP_TIMES_H
 #define STK_REPORT_MEASURE_STEP_TIMES_H
@@ -21,6 +23,10 @@
 	"step times: without the first 10 steps of each attempt, and without the time between "    \
 	"two "                                                                                     \
 	"told steps in which a graph was compiled"
+
+#define STEP_TIMES_EPOCHS_RULE                                                                     \
+	"epochs are measured as steps are, because the log has no metric 'step': without the "     \
+	"first of each attempt, and without those in which a graph was compiled"
 
 /* Steps that took the same time each, as far as is known. Logs tell times in milliseconds, so of
  * many spans few differ: those of the same time are joined now and then, and memory is bounded. */
@@ -41,6 +47,7 @@ struct step_times {
 		int64_t attempt, after_step;
 	} * late; /* owned */
 	size_t late_count;
+	bool epochs; /* set by the caller */
 	/* while steps are added */
 	int64_t attempt, first, last, last_ms;
 	size_t start;

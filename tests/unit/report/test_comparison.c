@@ -1,5 +1,6 @@
 /* Runs compared by measurement: jobs/report/measure. */
 #include "jobs/report/measure/comparison.h"
+#include "jobs/report/measure/sample_count.h"
 #include "jobs/report/measure/step_times.h"
 
 #include <math.h>
@@ -78,6 +79,41 @@ static void a_late_graph_and_times_that_are_not_exact_are_left_out(void **state)
 	step_times_add(&times, 1, 0, 24, 99000, false); /* the clock was set back */
 	assert_true(times.steps == 10);
 	step_times_release(&times);
+}
+
+static void of_epochs_only_the_first_is_left_out(void **state)
+{
+	struct step_times times = { .epochs = true };
+
+	(void)state;
+	for (int64_t epoch = 0; epoch < 4; epoch++)
+		step_times_add(&times, 1, 0, epoch, epoch * 100, false);
+	assert_true(times.steps == 3); /* 0 begins when it is told; its end is that of the first */
+	assert_true(fabs(step_times_mean(&times) - 0.1) < 1e-9);
+	step_times_release(&times);
+}
+
+static void samples_are_counted_over_all_attempts(void **state)
+{
+	struct sample_count count = { 0 };
+
+	(void)state;
+	assert_true(isnan(sample_count_per_step(&count)));
+	sample_count_add(&count, 1, 0, -1, 5); /* before the first step */
+	sample_count_add(&count, 1, 0, 10, 320);
+	assert_true(isnan(sample_count_per_step(&count)));
+	sample_count_add(&count, 1, 1, 11, 9999); /* of another node */
+	sample_count_add(&count, 1, 0, 20, 640);
+	sample_count_add(&count, 1, 0, 22, NAN);
+	sample_count_add(&count, 1, 0, 30, 1000);
+	assert_true(sample_count_per_step(&count) == 680.0 / 20);
+	sample_count_add(&count, 2, 0, 25, 64); /* counts anew, from an older checkpoint */
+	sample_count_add(&count, 2, 0, 35, 164);
+	assert_true(sample_count_per_step(&count) == 780.0 / 30);
+	sample_count_add(&count, 2, 0, 5, 200); /* the log goes back */
+	sample_count_add(&count, 2, 0, 6, 10);  /* the count does */
+	sample_count_add(&count, 2, 0, 8, 30);
+	assert_true(sample_count_per_step(&count) == 800.0 / 32);
 }
 
 static void the_time_until_a_command_is_started_again_is_no_step_time(void **state)
@@ -353,6 +389,8 @@ int main(void)
 		cmocka_unit_test(quantiles_are_those_of_the_tables),
 		cmocka_unit_test(the_first_ten_steps_of_each_attempt_are_left_out),
 		cmocka_unit_test(a_late_graph_and_times_that_are_not_exact_are_left_out),
+		cmocka_unit_test(of_epochs_only_the_first_is_left_out),
+		cmocka_unit_test(samples_are_counted_over_all_attempts),
 		cmocka_unit_test(the_time_until_a_command_is_started_again_is_no_step_time),
 		cmocka_unit_test(a_million_steps_take_little_room),
 		cmocka_unit_test(lines_that_come_together_are_one_sample),
