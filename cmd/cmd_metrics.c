@@ -151,6 +151,6 @@ int cmd_metrics(const struct args *args, struct err **err)
 	out_bulk(false);
 	print_losses(&query, series);
 	if (query.told == 0)
-		out_note("no reading: the log of the training has no such number yet");
+		out_note("no reading: there is no such number in the logs of the training");
 	return EXIT_DONE;
 }
