@@ -31,6 +31,12 @@ static const char *mark_of(const struct run_reading *reading)
 	return reading->replayed ? "replayed" : "";
 }
 
+static bool is_asked(const struct metrics_query *query, int64_t attempt, int node)
+{
+	return (query->attempt < 0 || attempt == query->attempt) &&
+	       (query->node < 0 || node == query->node);
+}
+
 static int print_reading(void *arg, const struct run_reading *reading, struct err **err)
 {
 	struct metrics_query *query = arg;
@@ -40,8 +46,7 @@ static int print_reading(void *arg, const struct run_reading *reading, struct er
 
 	(void)err;
 	if ((query->wanted && !query->wanted[reading->metric]) ||
-	    (query->attempt >= 0 && reading->attempt != query->attempt) ||
-	    (query->node >= 0 && reading->node != query->node))
+	    !is_asked(query, reading->attempt, reading->node))
 		return 0;
 	query->told++;
 	if (out_is_json()) {
@@ -90,6 +95,28 @@ static int choose(const struct args *args, const struct run_series *series,
 	return 0;
 }
 
+/* Says where readings are missing, because the service has lost lines of the log. */
+static void print_losses(const struct metrics_query *query, const struct run_series *series)
+{
+	const struct run_series_loss *losses;
+	size_t count = run_series_losses(series, &losses);
+
+	for (size_t i = 0; i < count; i++) {
+		json_auto_t *object = reading_line_loss_json(query->run, &losses[i]);
+		AUTO(sb_release) struct sb place = SB_INIT_MAX(200);
+
+		reading_line_add_loss(&place, &losses[i]);
+		if (!is_asked(query, losses[i].attempt, losses[i].node))
+			continue;
+		if (out_is_json())
+			out_json(object);
+		else
+			out_warning("%s: the service has lost lines of the log, and readings "
+				    "with them",
+				    place.text);
+	}
+}
+
 static void query_release(struct metrics_query *query)
 {
 	free(query->wanted);
@@ -122,7 +149,8 @@ int cmd_metrics(const struct args *args, struct err **err)
 	if (run_series_each(series, print_reading, &query, err) < 0)
 		return -1;
 	out_bulk(false);
+	print_losses(&query, series);
 	if (query.told == 0)
-		out_note("no reading: the log of the training has no such number yet");
+		out_note("no reading: there is no such number in the logs of the training");
 	return EXIT_DONE;
 }

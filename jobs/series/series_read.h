@@ -1,6 +1,8 @@
 /*
  * Reads the blocks of a node's log (series_block.h) from a workspace: the file node-<k>/series in a
- * directory, the objects node-<k>/series/<start>-<offset>, of some blocks each, in a bucket.
+ * directory, the objects node-<k>/series/<start>-<offset>, of some blocks each, in a bucket. Of a
+ * log that is a service's events the drivers write these objects (series_stream.h); their
+ * first number is the driver's.
  */
 #ifndef STK_SERIES_SERIES_READ_H
 #define STK_SERIES_SERIES_READ_H
@@ -19,6 +21,7 @@ struct series_place {
 	int node;
 	const json_t *specs; /* of the metrics */
 	uint64_t log_size;   /* the log has no more bytes; UINT64_MAX: not known */
+	bool is_stream;      /* the log is a service's events: all blocks are told */
 };
 
 /* Blocks that are torn, damaged or foreign, or of more than the log has, are passed over; in a file

@@ -33,7 +33,7 @@
 		});
 		var all = Array.from(places.values());
 		all.sort(function (a, b) { return a[0][0] - b[0][0]; });
-		return all.reduce(function (flat, rows) { return flat.concat(rows); }, []);
+		return all.flat();
 	}
 
 	function short(value) {
@@ -160,7 +160,18 @@
 		graphs.forEach(function (one) { one.graph.updateOptions(options(one.chart)); });
 	}
 
+	// A link leads to what it names, folded or not.
+	function unfold() {
+		var section = location.hash ? document.getElementById(location.hash.slice(1)) : null;
+		var folded = section && section.querySelector(':scope > details');
+		if (folded) {
+			folded.open = true;
+		}
+	}
+
 	(data.charts || []).forEach(draw);
+	window.addEventListener('hashchange', unfold);
+	unfold();
 	prefersDark.addEventListener('change', function () { recolor(false); });
 	window.addEventListener('beforeprint', function () { recolor(true); });
 	window.addEventListener('afterprint', function () { recolor(false); });
