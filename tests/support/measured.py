@@ -6,6 +6,7 @@ import statistics
 from datetime import datetime
 
 WARM, JOIN_MS, LEVEL = 10, 5, 0.99
+NOISY = 2  # times the spread of all rows: from there on a row has its own
 
 
 def at(text) -> int:
@@ -77,6 +78,10 @@ def table(cells) -> list:
     freedom = sum(len(each) - 1 for each in known)
     spread = sum((value - statistics.mean(each)) ** 2 for each in known for value in each) / freedom
     t = student_quantile(1 - (1 - LEVEL) / 2 / (len(cells) - 1), freedom)
+
+    def variance(speeds):  # of their mean
+        own = sum((value - statistics.mean(speeds)) ** 2 for value in speeds) / (len(speeds) - 1)
+        return (own if own > NOISY * spread else spread) / len(speeds)
     rows = []
     for cell, speeds in zip(cells, logs, strict=True):
         if cell is None:
@@ -85,7 +90,7 @@ def table(cells) -> list:
         samples, figures = cell
         row = {name: statistics.mean(each[name] for each in figures) for name in figures[0] if name != "loss"}
         middle = statistics.mean(speeds) - statistics.mean(known[0])
-        half = t * math.sqrt(spread * (1 / len(speeds) + 1 / len(known[0])))
+        half = t * math.sqrt(variance(speeds) + variance(known[0]))
         row.update(samples_per_second=samples / row["step_seconds_mean"], speed=math.exp(middle))
         row.update(curve([each["loss"] for each in figures], [each["loss"] for each in cells[0][1]]))
         if not rows:
