@@ -126,7 +126,7 @@ void curves_span(struct curves *curves, const struct step_span *span,
 /* ---- charts ---- */
 
 /* All curves together. */
-#define POINTS_MAX 60000
+#define POINTS_MAX 40000
 
 struct curves_all {
 	struct curves *curves;
@@ -413,8 +413,11 @@ static void add_distribution(const struct curves_all *all, json_t *charts)
 	chart = new_chart("distribution of step times", "% of the steps", "seconds a step");
 	js_put(chart, "bars", json_true());
 	for (size_t i = 0; i < all->count; i++) {
-		json_t *line = json_object();
+		json_t *line;
 
+		if (!(all->curves[i].longest > 0)) /* no step of it is measured */
+			continue;
+		line = json_object();
 		js_put_str(line, "name", all->runs[i].run);
 		js_put(line, "color", json_integer((json_int_t)all->runs[i].row));
 		js_put(line, "points", bars_of(&all->curves[i], from, to, wide));

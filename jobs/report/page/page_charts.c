@@ -182,8 +182,8 @@ void page_charts(struct sb *out, const json_t *data)
 	size_t i;
 
 	if (json_array_size(charts) == 0) {
-		sb_adds(out,
-			"<p>There are no curves: no metric of a spec has read a number.</p>\n");
+		sb_adds(out, "<p>There are no curves: no metric of a spec has read a number at a "
+			     "step.</p>\n");
 		return;
 	}
 	sb_adds(out, "<noscript><p>The curves are drawn by JavaScript, which is off here; the "
