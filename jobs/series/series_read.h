@@ -1,6 +1,8 @@
 /*
  * Reads the blocks of a node's log (series_block.h) from a workspace: the file node-<k>/series in a
- * directory, the objects node-<k>/series/<start>-<offset>, of some blocks each, in a bucket.
+ * directory, the objects node-<k>/series/<start>-<offset>, of some blocks each, in a bucket. The
+ * figures of a node (jobs/base/usage.h) are blocks in the same form, below node-<k>/usage: they
+ * tell no bytes of a log, but milliseconds (UTC), and there are no specs.
  */
 #ifndef STK_SERIES_SERIES_READ_H
 #define STK_SERIES_SERIES_READ_H
@@ -18,6 +20,7 @@ struct series_place {
 	const char *prefix; /* of the attempt */
 	int node;
 	const json_t *specs; /* of the metrics */
+	const char *file;    /* SERIES_FILE or USAGE_FILE */
 	uint64_t log_size;   /* the log has no more bytes; UINT64_MAX: not known */
 };
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "jobs/base/text/tail.h"
+#include "jobs/base/usage.h"
 #include "jobs/engine/engine.h"
 #include "jobs/flow/flow.h"
 #include "jobs/run/attempt/order.h"
@@ -82,22 +83,33 @@ static int open_places(struct run_series *series, struct err **err)
 	return store_open(where.workspace, &series->workspace, err);
 }
 
-int run_series_open(struct journal *journal, const char *run, struct run_series **ret,
-		    struct err **err)
+int run_series_open_any(struct journal *journal, const char *run, struct run_series **ret,
+			struct err **err)
 {
 	AUTO(run_series_freep) struct run_series *series = mem_zero(1, sizeof *series);
 
 	if (journal_read(journal, run, 1, on_event, series, err) < 0)
 		return -1;
 	series->specs = json_object_get(series->plan, "metrics");
-	if (json_array_size(series->specs) == 0) {
-		err_set(err, EXIT_REFUSED, "the spec of run %s has no metrics", run);
-		return err_hint(err, "name the numbers that its log prints: 'stoker help metrics'");
-	}
 	if (metric_reader_new(series->specs, &series->reader, err) < 0 ||
 	    open_places(series, err) < 0)
 		return -1;
 	series->readings = mem_zero(metric_reader_count(series->reader), sizeof *series->readings);
+	*ret = TAKE(series);
+	return 0;
+}
+
+int run_series_open(struct journal *journal, const char *run, struct run_series **ret,
+		    struct err **err)
+{
+	AUTO(run_series_freep) struct run_series *series = NULL;
+
+	if (run_series_open_any(journal, run, &series, err) < 0)
+		return -1;
+	if (json_array_size(series->specs) == 0) {
+		err_set(err, EXIT_REFUSED, "the spec of run %s has no metrics", run);
+		return err_hint(err, "name the numbers that its log prints: 'stoker help metrics'");
+	}
 	*ret = TAKE(series);
 	return 0;
 }
@@ -311,8 +323,8 @@ static int tell_node(struct run_series *series, struct run_series_attempt *attem
 				      .fn = fn,
 				      .arg = arg,
 				      .err = err };
-	struct series_place place = { series->workspace, attempt->prefix, node, series->specs,
-				      UINT64_MAX };
+	struct series_place place = { series->workspace, attempt->prefix, node,
+				      series->specs,     SERIES_FILE,     UINT64_MAX };
 	const struct engine_ops *ops = series->engine->ops;
 	int result;
 
@@ -397,4 +409,61 @@ int run_series_each(struct run_series *series, run_series_fn fn, void *arg, stru
 		compare(series);
 	series->measured = true;
 	return tell_all(series, fn, arg, err);
+}
+
+/* ---- figures of the nodes ---- */
+
+struct run_series_usage_reading {
+	struct run_reading reading;
+	run_series_fn fn;
+	void *arg;
+	int answer;
+};
+
+static int on_usage(void *arg, struct series_block *block, struct err **err)
+{
+	struct run_series_usage_reading *usage = arg;
+	struct series_point point = { 0 };
+	char name[USAGE_NAME];
+
+	while (usage->answer == 0 && series_block_next(block, &point)) {
+		if (!usage_name(point.metric, name))
+			continue;
+		usage->reading.name = name;
+		usage->reading.metric = point.metric;
+		usage->reading.step = point.step;
+		usage->reading.at = point.at;
+		usage->reading.value = point.value;
+		usage->reading.start = block->start;
+		usage->answer = usage->fn(usage->arg, &usage->reading, err);
+	}
+	return usage->answer;
+}
+
+int run_series_usage(struct run_series *series, run_series_fn fn, void *arg, struct err **err)
+{
+	int nodes = (int)js_int(series->plan, "nodes", 1);
+
+	for (size_t i = 0; i < series->count; i++)
+		for (int node = 0; node < nodes; node++) {
+			struct run_series_usage_reading usage = {
+				.reading = { .attempt = series->attempts[i].number,
+					     .node = node,
+					     .counts = true },
+				.fn = fn,
+				.arg = arg
+			};
+			struct series_place place = { series->workspace,
+						      series->attempts[i].prefix,
+						      node,
+						      NULL,
+						      USAGE_FILE,
+						      UINT64_MAX };
+
+			if (series_read(&place, on_usage, &usage, err) < 0 || usage.answer < 0)
+				return -1;
+			if (usage.answer > 0)
+				return 0;
+		}
+	return 0;
 }
