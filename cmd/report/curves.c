@@ -126,7 +126,7 @@ struct curves_all {
 	size_t parts; /* stretches of a curve */
 };
 
-static json_t *new_chart(const char *title, const char *unit, const char *x)
+json_t *curves_chart_new(const char *title, const char *unit, const char *x)
 {
 	json_t *chart = json_object();
 
@@ -139,8 +139,8 @@ static json_t *new_chart(const char *title, const char *unit, const char *x)
 	return chart;
 }
 
-static void add_line(json_t *chart, struct thin *thin, size_t parts, char *name, size_t color,
-		     bool dashed)
+void curves_chart_line(json_t *chart, struct thin *thin, size_t parts, char *name, size_t color,
+		       bool dashed)
 {
 	json_t *line = json_object();
 
@@ -225,16 +225,16 @@ static void add_metric(const struct curves_all *all, size_t run, struct curves_m
 	const char *id = all->runs[run].run;
 
 	if (metric->line.count > 0)
-		add_line(chart, &metric->line, all->parts, mem_copy(id), run, false);
+		curves_chart_line(chart, &metric->line, all->parts, mem_copy(id), run, false);
 	*width = fmax(*width, metric->line.width);
 	for (size_t k = 0; k < metric->past_count; k++) {
 		size_t parts = all->parts < CURVES_PAST_PARTS ? all->parts : CURVES_PAST_PARTS;
 
 		if (metric->past[k].line.count > 0)
-			add_line(chart, &metric->past[k].line, parts,
-				 mem_format("%s attempt %lld, superseded", id,
-					    (long long)metric->past[k].attempt),
-				 run, true);
+			curves_chart_line(chart, &metric->past[k].line, parts,
+					  mem_format("%s attempt %lld, superseded", id,
+						     (long long)metric->past[k].attempt),
+					  run, true);
 	}
 	if (metric->past_left > 0)
 		sb_addf(more, "Run %s: superseded readings of later attempts are not drawn: %zu. ",
@@ -267,8 +267,8 @@ static void add_chart(const struct curves_all *all, const char *name, json_t *ch
 			    (metric->line.count == 0 && metric->past_count == 0))
 				continue;
 			if (!chart)
-				chart = new_chart(name, "",
-						  all->curves[i].by_step ? "step" : "seconds");
+				chart = curves_chart_new(
+					name, "", all->curves[i].by_step ? "step" : "seconds");
 			add_metric(all, i, metric, chart, &width, &more);
 			superseded |= metric->past_count > 0;
 			add_attempts(all, i, chart);
@@ -284,7 +284,7 @@ static void add_chart(const struct curves_all *all, const char *name, json_t *ch
 
 static void add_speed(const struct curves_all *all, json_t *charts)
 {
-	json_t *chart = new_chart("throughput", "", "step");
+	json_t *chart = curves_chart_new("throughput", "", "step");
 	bool samples = true;
 	double width = 0;
 
@@ -304,7 +304,7 @@ static void add_speed(const struct curves_all *all, json_t *charts)
 		}
 		speed->first.y *= factor;
 		speed->last.y *= factor;
-		add_line(chart, speed, all->parts, mem_copy(all->runs[i].run), i, false);
+		curves_chart_line(chart, speed, all->parts, mem_copy(all->runs[i].run), i, false);
 		width = fmax(width, speed->width);
 		add_attempts(all, i, chart);
 	}
@@ -383,7 +383,7 @@ static void add_distribution(const struct curves_all *all, json_t *charts)
 			   longest);
 	wide = (to - from + BARS - 1) / BARS;
 	to = from + (to - from + wide - 1) / wide * wide;
-	chart = new_chart("distribution of step times", "% of the steps", "seconds a step");
+	chart = curves_chart_new("distribution of step times", "% of the steps", "seconds a step");
 	js_put(chart, "bars", json_true());
 	for (size_t i = 0; i < all->count; i++) {
 		json_t *line = json_object();

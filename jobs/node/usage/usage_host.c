@@ -22,6 +22,7 @@
 #define TICKS         100.0 /* a second: USER_HZ, by which /proc counts on every machine */
 #define WORKS         3.0   /* % of the time from which on a loader works */
 #define LAUNCHER      0.02  /* of its children's CPU time: less, and it has only started them */
+#define MEAN_SECONDS  20.0
 #define MIB           1048576.0
 
 struct usage_process {
@@ -30,7 +31,8 @@ struct usage_process {
 	uint64_t run_ns, wait_ns; /* of its main thread; 0: not known */
 	double pages;
 	bool is_ours;
-	double cpu, busy; /* % of the time since the last reading; NAN: not known */
+	double cpu, busy;           /* % of the time since the last reading; NAN: not known */
+	double mean_cpu, mean_busy; /* the same over about MEAN_SECONDS */
 };
 
 void usage_readings_add(struct usage_readings *readings, size_t figure, double value)
@@ -276,7 +278,7 @@ static void read_schedule(struct usage_host *host, struct usage_process *process
 static void rate(const struct usage_host *host, struct usage_process *process, double seconds)
 {
 	const struct usage_process none = { 0 }, *was;
-	double run = 0, wait = 0;
+	double run = 0, wait = 0, old = exp(-seconds / MEAN_SECONDS);
 
 	was = find(host->before, host->before_count, process->pid);
 	if (!was || was->started != process->started)
@@ -287,32 +289,53 @@ static void rate(const struct usage_host *host, struct usage_process *process, d
 	}
 	process->cpu = 100 * fmax((double)(process->ticks - was->ticks) / TICKS, run) / seconds;
 	process->busy = fmax(process->cpu, fmin(100, 100 * (run + wait) / seconds));
+	if (was == &none)
+		old = 0;
+	process->mean_cpu = old * was->mean_cpu + (1 - old) * process->cpu;
+	process->mean_busy = old * was->mean_busy + (1 - old) * process->busy;
 }
 
-/* Adds how busy the one is that has children and works itself, and how busy they are. What works
- * next to nothing beside its children has only started them. */
-static void add_loaders(struct usage_process *list, size_t count, struct usage_readings *ret)
+/* Returns the process that has children and works itself; NULL: there is none. What works next to
+ * nothing beside its children has only started them. */
+static const struct usage_process *find_trainer(struct usage_process *list, size_t count)
 {
 	const struct usage_process *trainer = NULL;
-	double used = 0, busy = 0, working = 0;
+	double used = 0;
 
 	for (size_t i = 0; i < count; i++) {
 		struct usage_process *parent =
 			list[i].is_ours ? find(list, count, list[i].parent) : NULL;
 
-		if (parent && parent->is_ours && parent->cpu > 0 &&
-		    (!trainer || parent->cpu > trainer->cpu))
+		if (parent && parent->is_ours && parent->mean_cpu > 0 &&
+		    (!trainer || parent->mean_cpu > trainer->mean_cpu))
 			trainer = parent;
 	}
 	for (size_t i = 0; trainer && i < count; i++)
-		if (list[i].is_ours && list[i].parent == trainer->pid) {
-			used += list[i].cpu;
-			working += list[i].busy >= WORKS;
-			busy += list[i].busy >= WORKS ? list[i].busy : 0;
-		}
-	if (!trainer || trainer->cpu < LAUNCHER * used)
+		if (list[i].is_ours && list[i].parent == trainer->pid)
+			used += list[i].mean_cpu;
+	return trainer && trainer->mean_cpu >= LAUNCHER * used ? trainer : NULL;
+}
+
+/* Adds how busy that process is, and how busy those are that it started. On a crowded machine its
+ * CPU time counts as much more as they want than they get: its own waits for a core would count
+ * many short ones after each wait for data. */
+static void add_loaders(struct usage_process *list, size_t count, struct usage_readings *ret)
+{
+	const struct usage_process *trainer = find_trainer(list, count);
+	double cpu = 0, busy = 0, working = 0;
+
+	if (!trainer)
 		return;
-	usage_readings_add(ret, USAGE_TRAINER, trainer->busy);
+	for (size_t i = 0; i < count; i++)
+		if (list[i].is_ours && list[i].parent == trainer->pid &&
+		    list[i].mean_busy >= WORKS) {
+			working++;
+			cpu += list[i].cpu;
+			busy += list[i].busy;
+		}
+	usage_readings_add(ret, USAGE_TRAINER,
+			   cpu > 0 ? fmin(trainer->cpu * busy / cpu, fmax(trainer->cpu, 100))
+				   : trainer->busy);
 	usage_readings_add(ret, USAGE_LOADERS, working > 0 ? busy / working : 0);
 }
 
