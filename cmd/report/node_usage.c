@@ -13,7 +13,7 @@
 #define NODES_DRAWN 4
 #define PARTS       300 /* stretches of a curve */
 
-enum line {
+enum usage_line {
 	LINE_BUSIEST,
 	LINE_IDLEST,
 	LINE_FULLEST,

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -12,6 +11,7 @@
 
 #include "jobs/base/process/proc.h"
 #include "jobs/node/health/health_tool.h"
+#include "jobs/node/report.h"
 
 #define LINE_MAX_BYTES ((size_t)1 << 20) /* a report about 64 runtimes has 200 KiB */
 #define READ_BYTES     ((size_t)64 << 10)
@@ -70,8 +70,8 @@ static void give_up(struct usage_tool *tool, const char *why)
 {
 	kill_tool(tool);
 	if (tool->program)
-		fprintf(stderr, "stoker-node: %s %s; what its devices do is not recorded\n",
-			tool->kind->name, why);
+		report_complain("%s %s; what its devices do is not recorded", tool->kind->name,
+				why);
 	free(TAKE(tool->program));
 }
 
