@@ -7,11 +7,9 @@ int cmd_compare(const struct args *args, struct err **err)
 {
 	AUTO(journal_freep) struct journal *journal = NULL;
 	AUTO(compare_runs_release) struct compare compare = { 0 };
-	struct measure_question question = { .metric = args->value[OPT_METRIC] };
+	struct measure_question question;
 
-	if (compare_print_check(args, err) < 0 ||
-	    (args->given[OPT_TO] &&
-	     measure_target_parse(args->value[OPT_TO], &question.target, err) < 0) ||
+	if (compare_print_check(args, err) < 0 || compare_runs_question(args, &question, err) < 0 ||
 	    journal_open(args->value[OPT_STATE], JOURNAL_READ, &journal, err) < 0)
 		return -1;
 	for (int i = 0; i < args->operand_count; i++)

@@ -88,15 +88,14 @@ int cmd_sweep(const struct args *args, struct err **err)
 	AUTO(journal_freep) struct journal *journal = NULL;
 	AUTO(spec_freep) struct spec *spec = NULL;
 	AUTO(plan_freep) struct plan *base = NULL;
-	struct measure_question question = { .metric = args->value[OPT_METRIC] };
+	struct measure_question question;
 	json_auto_t *sweep = NULL, *record = NULL;
 	char id[JOURNAL_RUN_MAX];
 	struct sweep_options options = { 0 };
 	int code;
 
 	if (sweep_id(args, id, err) < 0 || compare_print_check(args, err) < 0 ||
-	    (args->given[OPT_TO] &&
-	     measure_target_parse(args->value[OPT_TO], &question.target, err) < 0) ||
+	    compare_runs_question(args, &question, err) < 0 ||
 	    journal_open(args->value[OPT_STATE], JOURNAL_WRITE, &journal, err) < 0)
 		return -1;
 	code = spec_args_plan(args, journal, &spec, &base, err);
@@ -118,6 +117,7 @@ int cmd_sweep(const struct args *args, struct err **err)
 	options = (struct sweep_options){ .journal = journal,
 					  .spec = spec,
 					  .record = record,
+					  .question = &question,
 					  .stop_on_interrupt =
 						  args_is(args, OPT_ON_INTERRUPT, "stop") };
 	code = sweep_work_run(&options, err);

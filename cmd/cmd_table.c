@@ -179,19 +179,25 @@ const struct cmd cmd_table[] = {
 			  "writes one metric for a spreadsheet" },
 			{ "stoker metrics gpu-7 node/", "prints what the nodes did" } } },
 	{ "compare", "RUN|SWEEP…", 1, -1,
-	  OPT_BIT(METRIC) | OPT_BIT(TO) | OPT_BIT(BREAK_EVEN) | OPT_BIT(CSV) | OPT_BIT(MARKDOWN),
+	  OPT_BIT(METRIC) | OPT_BIT(THROUGHPUT) | OPT_BIT(STEP_TIME) | OPT_BIT(TO) |
+		  OPT_BIT(BREAK_EVEN) | OPT_BIT(CSV) | OPT_BIT(MARKDOWN),
 	  "compare runs by speed, result, time and cost",
 	  "The first run is the baseline; runs with the same settings are repeats, and one row. A\n"
 	  "row is faster or slower only if repeats show it; the steps of one run are no repeats.\n"
 	  "Runs on other data, another set for evaluation or in another precision are marked, and\n"
-	  "never the best. Of a sweep, named by its id, each cell is a row.",
+	  "never the best. Of a sweep, named by its id, each cell is a row.\n\n"
+	  "Step times are those between the lines that tell a step. A script that measures\n"
+	  "itself is taken at its word by --throughput and --step-time, also where its log is\n"
+	  "replayed faster than it was written.",
 	  cmd_compare, .exits = { EXIT_REFUSED, EXIT_NOT_FOUND },
 	  .examples = { { "stoker compare base-1 base-2 big-1 big-2",
 			  "compares two settings, each run twice" },
 			{ "stoker compare base big --to 'loss<0.3' --csv",
 			  "tells which is there first, for a spreadsheet" },
 			{ "stoker compare o1 o2 --break-even",
-			  "shows from which step on the slower compilation pays" } } },
+			  "shows from which step on the slower compilation pays" },
+			{ "stoker compare native compiled --throughput train_samples_per_second",
+			  "compares by what Hugging Face's Trainer says at the end" } } },
 	{ "export", "RUN [DEST]", 1, 2, OPT_BIT(TO),
 	  "write the metrics of a run for TensorBoard, or as CSV or JSON lines",
 	  "Only values that count are written: of steps that a later attempt made again, the "
@@ -230,8 +236,8 @@ const struct cmd cmd_table[] = {
 			{ "stoker stats --by node --csv > nodes.csv",
 			  "writes each machine's runs and failures for a spreadsheet" } } },
 	{ "sweep", "[SPEC]", 0, 1,
-	  SPEC_OPTS | OPT_BIT(ID) | OPT_BIT(ON_INTERRUPT) | OPT_BIT(METRIC) | OPT_BIT(TO) |
-		  OPT_BIT(CSV) | OPT_BIT(MARKDOWN),
+	  SPEC_OPTS | OPT_BIT(ID) | OPT_BIT(ON_INTERRUPT) | OPT_BIT(METRIC) | OPT_BIT(THROUGHPUT) |
+		  OPT_BIT(STEP_TIME) | OPT_BIT(TO) | OPT_BIT(CSV) | OPT_BIT(MARKDOWN),
 	  "run the cells of a spec's section 'sweep', and compare them",
 	  "Each cell is an ordinary run, ID-CELL-REPEAT, with a driver of its own in the "
 	  "background:\n"

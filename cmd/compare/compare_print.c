@@ -38,7 +38,16 @@ static void print_rules(const struct compare_sheet *sheet)
 
 	for (size_t i = 0; i < sheet->row_count; i++)
 		all_same &= sheet->rows[i].same_quality;
-	out_note(STEP_TIMES_RULE);
+	if (sheet->step_time)
+		out_note("step times: %s, as the log tells it, without the first %d steps of each "
+			 "attempt",
+			 sheet->step_time, STEP_TIMES_WARM);
+	else
+		out_note(STEP_TIMES_RULE);
+	if (sheet->throughput)
+		out_note("speed: %s, as the log tells it, without the first %d steps of each "
+			 "attempt; of several values the harmonic mean",
+			 sheet->throughput, STEP_TIMES_WARM);
 	if (sheet->row_count < sheet->run_count)
 		out_note("intervals: %.0f %% for all rows together, by Student's t over the "
 			 "logarithms of the speeds of repeats, their spread pooled over the rows",

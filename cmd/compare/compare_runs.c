@@ -25,6 +25,15 @@ void compare_runs_release(struct compare *compare)
 	json_decref(compare->known);
 }
 
+int compare_runs_question(const struct args *args, struct measure_question *ret, struct err **err)
+{
+	*ret = (struct measure_question){ .metric = args->value[OPT_METRIC],
+					  .throughput = args->value[OPT_THROUGHPUT],
+					  .step_time = args->value[OPT_STEP_TIME] };
+	return args->given[OPT_TO] ? measure_target_parse(args->value[OPT_TO], &ret->target, err)
+				   : 0;
+}
+
 /* ---- rows ---- */
 
 /* The last word of a path. */
@@ -103,15 +112,21 @@ static bool is_same_quality(const json_t *differences)
 	return true;
 }
 
+/* True if nothing but the number of workers differs, with the samples of a step if they grow by
+ * it. */
 static bool is_only_workers(const json_t *differences)
 {
 	const json_t *row;
+	bool workers = false;
 	size_t i;
 
-	json_array_foreach (differences, i, row)
-		if (!js_is(row, "field", "resources.nodes"))
+	json_array_foreach (differences, i, row) {
+		if (js_is(row, "field", "resources.nodes"))
+			workers = true;
+		else if (!js_is(row, "field", "samples_per_step"))
 			return false;
-	return json_array_size(differences) > 0;
+	}
+	return workers;
 }
 
 /* Puts each run into a row. Runs that do not count are in one, too, and call it if it has no
@@ -270,7 +285,7 @@ static int measure_runs(struct compare *compare, struct journal *journal,
 			out_warning(
 				"run %s did not succeed (%s): it is compared by what it has done",
 				measure->run, state);
-		if (measure->measured.steps == 0)
+		if (measure->measured.steps == 0 && !(measure->measured.rate > 0))
 			out_warning(
 				"run %s: no step is measured behind the first ten of an attempt",
 				measure->run);
@@ -302,5 +317,7 @@ int compare_runs_make(struct compare *compare, struct journal *journal,
 	if (measure_runs(compare, journal, question, err) < 0)
 		return -1;
 	compare_runs_sheet(compare, question->metric);
+	compare->sheet.throughput = question->throughput;
+	compare->sheet.step_time = question->step_time;
 	return 0;
 }

@@ -2,6 +2,7 @@
 #ifndef STK_CMD_COMPARE_COMPARE_RUNS_H
 #define STK_CMD_COMPARE_COMPARE_RUNS_H
 
+#include "cmd/args/args.h"
 #include "cmd/compare/compare_text.h"
 
 /* Start from { 0 }. */
@@ -17,6 +18,9 @@ void compare_runs_release(struct compare *compare); /* for AUTO() */
  * the sweep. */
 int compare_runs_add(struct compare *compare, struct journal *journal, const char *ref,
 		     struct err **err);
+
+/* Reads the options of commands that compare; EXIT_USAGE. */
+int compare_runs_question(const struct args *args, struct measure_question *ret, struct err **err);
 
 /* Makes the sheet of runs that are all measured. */
 void compare_runs_sheet(struct compare *compare, const char *metric);

@@ -13,6 +13,8 @@ struct compare_sheet {
 	size_t row_count;
 	const char *metric; /* whose curves are compared; NULL: none */
 	const char *target; /* as it was asked for; NULL: none */
+	/* metrics by which the log itself tells the speed; NULL: the clock does */
+	const char *throughput, *step_time;
 };
 
 /* Returns a row as JSON, a new reference. */

@@ -144,11 +144,58 @@ struct measure_readings {
 	struct measure *measure;
 	const struct run_series *series;
 	const struct measure_question *question;
-	struct step_times *times;
+	struct step_times *times, *told; /* by the clock; by the log's own word */
 	int64_t train_ms;
-	size_t step, curve, target, samples; /* metrics; SIZE_MAX: none */
-	int curve_node;                      /* -1: not known yet */
+	size_t step, curve, target, samples, throughput, step_time; /* metrics; SIZE_MAX: none */
+	int curve_node, told_node;                                  /* -1: not known yet */
+	double rates, inverse;                                      /* number, and sum of 1/rate */
+	struct {
+		int64_t attempt, step;
+		double value;
+	} counted; /* the first count of samples of an attempt */
 };
+
+/* Takes the speed from where the log tells it. */
+static void take_told(struct measure_readings *readings, const struct run_reading *reading)
+{
+	bool is_rate = reading->metric == readings->throughput;
+
+	if ((!is_rate && reading->metric != readings->step_time) || !isfinite(reading->value) ||
+	    !(reading->value > 0))
+		return;
+	if (readings->step != SIZE_MAX &&
+	    !step_times_counts(readings->times, reading->attempt, reading->step))
+		return;
+	if (readings->told_node < 0)
+		readings->told_node = reading->node;
+	if (reading->node != readings->told_node)
+		return;
+	if (!is_rate) {
+		step_times_add_told(readings->told, reading->attempt, reading->step,
+				    reading->value);
+		return;
+	}
+	readings->rates++;
+	readings->inverse += 1 / reading->value;
+	readings->measure->measured.rate = readings->rates / readings->inverse;
+}
+
+/* Takes the samples of a step from a metric that counts them. */
+static void take_samples(struct measure_readings *readings, const struct run_reading *reading)
+{
+	int64_t steps = reading->step - readings->counted.step;
+
+	if (reading->metric != readings->samples || reading->step < 0)
+		return;
+	if (reading->attempt != readings->counted.attempt) {
+		readings->counted.attempt = reading->attempt;
+		readings->counted.step = reading->step;
+		readings->counted.value = reading->value;
+	} else if (steps > 0 && reading->value > readings->counted.value) {
+		readings->measure->measured.samples =
+			(reading->value - readings->counted.value) / (double)steps;
+	}
+}
 
 static int on_reading(void *arg, const struct run_reading *reading, struct err **err)
 {
@@ -168,6 +215,8 @@ static int on_reading(void *arg, const struct run_reading *reading, struct err *
 		watch->span(watch->arg, &times->spans[spans], reading);
 	if (!reading->counts)
 		return 0;
+	take_told(readings, reading);
+	take_samples(readings, reading);
 	if (reading->metric == readings->curve && reading->step >= 0) {
 		if (readings->curve_node < 0)
 			readings->curve_node = reading->node;
@@ -180,17 +229,30 @@ static int on_reading(void *arg, const struct run_reading *reading, struct err *
 	return 0;
 }
 
+/* Finds a metric that was asked for by name; SIZE_MAX if none was. */
+static int find_asked(const struct measure_readings *readings, const char *name, size_t *ret,
+		      struct err **err)
+{
+	*ret = name && *name ? run_series_find(readings->series, name) : SIZE_MAX;
+	if (*ret == SIZE_MAX && name && *name)
+		return run_series_absent(readings->series, readings->measure->run, name,
+					 EXIT_REFUSED, err);
+	return 0;
+}
+
+/* The steps of `events` are read from the log; `told`: those whose seconds it tells itself. */
 static int read_series(struct journal *journal, const struct measure_question *question,
-		       const struct measure_events *events, struct measure *ret, struct err **err)
+		       const struct measure_events *events, struct step_times *told,
+		       struct measure *ret, struct err **err)
 {
 	AUTO(run_series_freep) struct run_series *series = NULL;
 	struct measure_readings readings = { .measure = ret,
 					     .question = question,
 					     .times = events->times,
+					     .told = told,
 					     .train_ms = train_begin(ret->status),
 					     .curve_node = -1,
-					     .target = SIZE_MAX };
-	const char *target = question->target.metric;
+					     .told_node = -1 };
 
 	if (question->lenient && json_array_size(json_object_get(ret->plan, "metrics")) == 0)
 		return 0;
@@ -201,14 +263,15 @@ static int read_series(struct journal *journal, const struct measure_question *q
 	readings.series = series;
 	readings.step = run_series_find(series, METRIC_STEP);
 	readings.curve = run_series_find(series, question->metric ? question->metric : "loss");
+	readings.samples = run_series_find(series, "samples");
 	if (question->metric && readings.curve == SIZE_MAX)
 		return run_series_absent(series, ret->run, question->metric, EXIT_REFUSED, err);
-	if (*target) {
-		readings.target = run_series_find(series, target);
-		if (readings.target == SIZE_MAX)
-			return run_series_absent(series, ret->run, target, EXIT_REFUSED, err);
+	if (find_asked(&readings, question->target.metric, &readings.target, err) < 0 ||
+	    find_asked(&readings, question->throughput, &readings.throughput, err) < 0 ||
+	    find_asked(&readings, question->step_time, &readings.step_time, err) < 0)
+		return -1;
+	if (readings.target != SIZE_MAX)
 		ret->measured.reached = INFINITY;
-	}
 	ret->has_metric = readings.curve != SIZE_MAX;
 	if (run_series_each(series, on_reading, &readings, err) < 0)
 		return -1;
@@ -226,6 +289,7 @@ static struct measured_run unmeasured(const char *run)
 				      .p50 = NAN,
 				      .p95 = NAN,
 				      .samples = NAN,
+				      .rate = NAN,
 				      .workers = NAN,
 				      .wall = NAN,
 				      .billable = NAN,
@@ -256,7 +320,8 @@ static char *why_not(const json_t *status)
 int measure_take(struct journal *journal, const struct measure_question *question,
 		 struct measure *ret, struct err **err)
 {
-	AUTO(step_times_release) struct step_times times = { 0 };
+	AUTO(step_times_release) struct step_times times = { 0 }, told = { 0 };
+	struct step_times *steps = question->step_time ? &told : &times;
 	struct measure_events events = { .measure = ret,
 					 .times = &times,
 					 .watch = question->watch };
@@ -275,14 +340,14 @@ int measure_take(struct journal *journal, const struct measure_question *questio
 		return 0;
 	/* A cell may be compared by its time and cost alone. */
 	if ((!ret->cell || json_array_size(json_object_get(ret->plan, "metrics")) > 0) &&
-	    read_series(journal, question, &events, ret, err) < 0)
+	    read_series(journal, question, &events, &told, ret, err) < 0)
 		return -1;
 	cost = json_object_get(ret->status, "cost");
-	measured->steps = times.steps;
-	measured->mean = step_times_mean(&times);
-	measured->p50 = step_times_quantile(&times, 0.5);
-	measured->p95 = step_times_quantile(&times, 0.95);
-	measured->samples = js_real(ret->plan, "samples_per_step", NAN);
+	measured->steps = steps->steps;
+	measured->mean = step_times_mean(steps);
+	measured->p50 = step_times_quantile(steps, 0.5);
+	measured->p95 = step_times_quantile(steps, 0.95);
+	measured->samples = js_real(ret->plan, "samples_per_step", measured->samples);
 	measured->workers = (double)js_int(ret->plan, "nodes", 1);
 	measured->wall =
 		events.ended_ms > 0 ? (double)(events.ended_ms - events.begun_ms) / 1000 : NAN;

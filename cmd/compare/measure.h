@@ -26,6 +26,9 @@ struct measure_watch {
 
 struct measure_question {
 	const char *metric; /* whose curves are compared; NULL: loss, if there is one */
+	/* metrics in which the log itself tells samples a second, and seconds of a step; NULL: the
+	 * clock does. A rate is the harmonic mean: their times are added up. */
+	const char *throughput, *step_time;
 	struct measure_target target;
 	bool lenient; /* a run without metrics is measured by its journal alone */
 	const struct measure_watch *watch; /* NULL: nobody */

@@ -226,7 +226,8 @@ static int decide(struct sweep_work *work, size_t at, struct err **err)
 
 	if (json_object_get(cell, "sets"))
 		return 0;
-	if (sweep_best_find(work->options->journal, work->options->record, &best, err) < 0)
+	if (sweep_best_find(work->options->journal, work->options->record, work->options->question,
+			    &best, err) < 0)
 		return -1;
 	sets = json_copy(json_object_get(cell_of(work, best), "sets"));
 	json_array_extend(sets, json_object_get(cell, "own"));

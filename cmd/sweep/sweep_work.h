@@ -8,8 +8,9 @@
 struct sweep_options {
 	struct journal *journal;
 	const struct spec *spec;
-	json_t *record;         /* of the sweep: changed, and written, as cells are decided on */
-	bool stop_on_interrupt; /* else the runs go on */
+	json_t *record; /* of the sweep: changed, and written, as cells are decided on */
+	const struct measure_question *question; /* by which the best cell is known */
+	bool stop_on_interrupt;                  /* else the runs go on */
 };
 
 /* Starts the runs that have not begun, at most as many at once as the record allows, and awaits

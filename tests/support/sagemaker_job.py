@@ -1,7 +1,5 @@
 """The one-second trainer on SageMaker, as the stand-in runs it."""
 
-import json
-
 from bucket_job import BucketJob
 
 ROLE = "arn:aws:iam::123456789012:role/sagemaker"
@@ -29,7 +27,3 @@ class SagemakerJob(BucketJob):
     def ended(self, run="one"):
         """How each attempt ended: class, exit."""
         return [(row["class"], row.get("exit")) for row in self.rows(run, "attempt.ended")]
-
-    def bodies(self):
-        """What was created, in order."""
-        return [json.loads(row["body"]) for row in self.aws.ledger(operation="CreateTrainingJob") if row["effect"]]

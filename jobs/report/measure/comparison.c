@@ -37,10 +37,18 @@ static double mean_of(const struct measured_run *runs, size_t count, size_t row,
 }
 #define MEAN_OF(member) mean_of(runs, count, i, offsetof(struct measured_run, member))
 
-/* Speed of a run: samples a second if that is known of all runs, else steps a second. */
-static double speed_of(const struct measured_run *run, bool by_samples)
+/* What speed is: the first of these that is known of all runs that count. */
+enum speed_unit {
+	SPEED_TOLD,    /* samples a second, by the log's own word */
+	SPEED_SAMPLES, /* samples a second */
+	SPEED_STEPS,   /* steps a second */
+};
+
+static double speed_of(const struct measured_run *run, enum speed_unit unit)
 {
-	return (by_samples ? run->samples : 1) / run->mean;
+	if (unit == SPEED_TOLD)
+		return run->rate;
+	return (unit == SPEED_SAMPLES ? run->samples : 1) / run->mean;
 }
 
 /* Logarithms of the speeds of a row's runs: how many, their mean, and the squares about it. */
@@ -49,12 +57,12 @@ struct speeds {
 };
 
 static struct speeds speeds_of(const struct measured_run *runs, size_t count, size_t row,
-			       bool by_samples)
+			       enum speed_unit unit)
 {
 	struct speeds speeds = { 0 };
 
 	for (size_t i = 0; i < count; i++) {
-		double value = log(speed_of(&runs[i], by_samples)), before = speeds.mean;
+		double value = log(speed_of(&runs[i], unit)), before = speeds.mean;
 
 		if (runs[i].row != row || !isfinite(value))
 			continue;
@@ -65,24 +73,29 @@ static struct speeds speeds_of(const struct measured_run *runs, size_t count, si
 	return speeds;
 }
 
-static bool all_have_samples(const struct measured_run *runs, size_t count)
+static enum speed_unit speed_unit_of(const struct measured_run *runs, size_t count)
 {
-	for (size_t i = 0; i < count; i++)
-		if (!(runs[i].samples > 0))
-			return false;
-	return count > 0;
+	bool told = true, samples = true;
+
+	for (size_t i = 0; i < count; i++) {
+		if (runs[i].row == SIZE_MAX)
+			continue;
+		told &= runs[i].rate > 0;
+		samples &= runs[i].samples > 0;
+	}
+	return told ? SPEED_TOLD : samples ? SPEED_SAMPLES : SPEED_STEPS;
 }
 
 /* Sets the speed of each row relative to the baseline, its interval and the verdict. */
 static void judge(const struct measured_run *runs, size_t count, struct comparison_row *rows,
 		  size_t row_count)
 {
-	bool by_samples = all_have_samples(runs, count);
-	struct speeds base = speeds_of(runs, count, 0, by_samples);
+	enum speed_unit unit = speed_unit_of(runs, count);
+	struct speeds base = speeds_of(runs, count, 0, unit);
 	double squares = 0, freedom = 0, t = NAN;
 
 	for (size_t i = 0; i < row_count; i++) {
-		struct speeds speeds = speeds_of(runs, count, i, by_samples);
+		struct speeds speeds = speeds_of(runs, count, i, unit);
 
 		squares += speeds.squares;
 		freedom += speeds.n > 1 ? speeds.n - 1 : 0;
@@ -92,7 +105,7 @@ static void judge(const struct measured_run *runs, size_t count, struct comparis
 				     freedom);
 	for (size_t i = 0; i < row_count; i++) {
 		struct comparison_row *row = &rows[i];
-		struct speeds speeds = speeds_of(runs, count, i, by_samples);
+		struct speeds speeds = speeds_of(runs, count, i, unit);
 		double middle = speeds.mean - base.mean;
 		double half = t * sqrt(squares / freedom * (1 / speeds.n + 1 / base.n));
 
@@ -202,7 +215,9 @@ void comparison_make(const struct measured_run *runs, size_t run_count, struct c
 		row->mean = MEAN_OF(mean);
 		row->p50 = MEAN_OF(p50);
 		row->p95 = MEAN_OF(p95);
-		row->samples_rate = MEAN_OF(samples) / row->mean;
+		row->samples_rate = MEAN_OF(rate);
+		if (!(row->samples_rate > 0))
+			row->samples_rate = MEAN_OF(samples) / row->mean;
 		row->wall = MEAN_OF(wall);
 		row->billable = MEAN_OF(billable);
 		row->compile = MEAN_OF(compile);

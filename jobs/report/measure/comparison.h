@@ -27,10 +27,11 @@
 /* What was measured of a run. */
 struct measured_run {
 	const char *run;       /* borrowed */
-	size_t row;            /* of the comparison */
+	size_t row;            /* of the comparison; SIZE_MAX: of none, it does not count */
 	double steps;          /* that are measured */
 	double mean, p50, p95; /* seconds a step */
 	double samples;        /* a step */
+	double rate;           /* samples a second, by the log's own word */
 	double workers;
 	double wall, billable, compile; /* seconds */
 	double cost, price;             /* USD; price: an hour of all nodes */
@@ -53,7 +54,7 @@ struct comparison_row {
 	bool same_quality;  /* set by the caller */
 	bool only_workers;  /* set by the caller: nothing but the number of workers differs */
 	double steps, mean, p50, p95;
-	double samples_rate; /* a second */
+	double samples_rate; /* a second: by the log's own word, or from samples and step times */
 	double x;            /* speed, relative to the baseline: 2 is twice as fast */
 	double low, high;    /* its interval */
 	enum comparison_verdict verdict;

@@ -40,14 +40,11 @@ static void begin(struct step_times *times, int64_t attempt, int node, int64_t s
 	times->inexact = false;
 }
 
-static void add_span(struct step_times *times, int64_t step, int64_t ms)
+static void add_span(struct step_times *times, int64_t attempt, int64_t step, double steps,
+		     double seconds)
 {
-	double steps = (double)(step - times->last);
-	double seconds = (double)(ms - times->last_ms) / 1000;
-
 	times->spans = mem_room(times->spans, times->count, sizeof *times->spans);
-	times->spans[times->count++] =
-		(struct step_span){ times->attempt, step, seconds / steps, steps };
+	times->spans[times->count++] = (struct step_span){ attempt, step, seconds / steps, steps };
 	times->steps += steps;
 	times->seconds += seconds;
 }
@@ -70,10 +67,22 @@ void step_times_add(struct step_times *times, int64_t attempt, int node, int64_t
 	/* A clock that was set back gives no time. */
 	if (is_warm && is_known && ms > times->last_ms &&
 	    !is_late(times, attempt, times->last, step))
-		add_span(times, step, ms);
+		add_span(times, times->attempt, step, (double)(step - times->last),
+			 (double)(ms - times->last_ms) / 1000);
 	times->last = step;
 	times->last_ms = ms;
 	times->inexact = inexact;
+}
+
+bool step_times_counts(const struct step_times *times, int64_t attempt, int64_t step)
+{
+	return times->any && attempt == times->attempt && step >= times->first + STEP_TIMES_WARM &&
+	       !is_late(times, attempt, step - 1, step);
+}
+
+void step_times_add_told(struct step_times *times, int64_t attempt, int64_t step, double seconds)
+{
+	add_span(times, attempt, step, 1, seconds);
 }
 
 double step_times_mean(const struct step_times *times)

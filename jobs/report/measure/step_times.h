@@ -50,6 +50,12 @@ void step_times_add_late(struct step_times *times, int64_t attempt, int64_t afte
 void step_times_add(struct step_times *times, int64_t attempt, int node, int64_t step, int64_t ms,
 		    bool inexact);
 
+/* True if a figure that the log tells at this step counts: the step lies behind the first ones of
+ * the attempt, which has told a step, and no graph was compiled in it. */
+bool step_times_counts(const struct step_times *times, int64_t attempt, int64_t step);
+/* Adds a step by the seconds that the log tells itself. */
+void step_times_add_told(struct step_times *times, int64_t attempt, int64_t step, double seconds);
+
 /* Seconds a step; NAN if no step is measured. */
 double step_times_mean(const struct step_times *times);
 /* The time that the share `q` of the steps does not exceed. Sorts the spans by it. */

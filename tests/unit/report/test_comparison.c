@@ -174,6 +174,54 @@ static void repeats_tell_a_difference_from_noise(void **state)
 	}
 }
 
+static void a_run_that_does_not_count_takes_the_samples_from_nobody(void **state)
+{
+	struct measured_run runs[] = { run_of(0, 1), run_of(SIZE_MAX, NAN), run_of(1, 1.5) };
+	struct comparison_row rows[] = { { .first = 0, .runs = 1 }, { .first = 2, .runs = 1 } };
+
+	(void)state;
+	runs[0].samples = 16;
+	runs[2].samples = 32;
+	comparison_make(runs, 3, rows, 2);
+	assert_true(fabs(rows[1].x - 2 / 1.5) < 1e-12);
+	assert_true(fabs(rows[1].samples_rate - 32 / 1.5) < 1e-12);
+}
+
+static void the_speed_that_all_logs_tell_goes_before_the_clocks(void **state)
+{
+	struct measured_run runs[] = { run_of(0, 1), run_of(SIZE_MAX, NAN), run_of(1, 1.5) };
+	struct comparison_row rows[] = { { .first = 0, .runs = 1 }, { .first = 2, .runs = 1 } };
+
+	(void)state;
+	runs[0].samples = runs[2].samples = 16;
+	runs[0].rate = 252;
+	comparison_make(runs, 3, rows, 2);
+	assert_true(fabs(rows[1].x - 1 / 1.5) < 1e-12); /* one of them does not */
+	runs[2].rate = 1093;
+	comparison_make(runs, 3, rows, 2);
+	assert_true(fabs(rows[1].x - 1093.0 / 252) < 1e-12);
+	assert_true(rows[1].samples_rate == 1093 && rows[1].mean == 1.5);
+}
+
+static void the_log_tells_steps_behind_the_first_ones(void **state)
+{
+	struct step_times times = { 0 };
+
+	(void)state;
+	assert_false(step_times_counts(&times, 1, 20));
+	step_times_add_late(&times, 1, 14);
+	step_times_add(&times, 1, 0, 5, 1000, false);
+	assert_false(step_times_counts(&times, 1, 5));
+	assert_false(step_times_counts(&times, 1, 14));
+	assert_false(step_times_counts(&times, 1, 15)); /* a graph was compiled in it */
+	assert_true(step_times_counts(&times, 1, 16));
+	assert_false(step_times_counts(&times, 2, 16));
+	step_times_add_told(&times, 1, 16, 0.25);
+	step_times_add_told(&times, 1, 17, 0.75);
+	assert_true(step_times_mean(&times) == 0.5 && times.steps == 2);
+	step_times_release(&times);
+}
+
 static void curves_are_compared_at_steps_that_all_have(void **state)
 {
 	struct measured_run runs[] = { run_of(0, 1), run_of(1, 1) };
@@ -245,6 +293,9 @@ int main(void)
 		cmocka_unit_test(without_steps_nothing_is_known),
 		cmocka_unit_test(without_repeats_nothing_is_claimed),
 		cmocka_unit_test(repeats_tell_a_difference_from_noise),
+		cmocka_unit_test(a_run_that_does_not_count_takes_the_samples_from_nobody),
+		cmocka_unit_test(the_speed_that_all_logs_tell_goes_before_the_clocks),
+		cmocka_unit_test(the_log_tells_steps_behind_the_first_ones),
 		cmocka_unit_test(curves_are_compared_at_steps_that_all_have),
 		cmocka_unit_test(the_longer_compilation_pays_from_a_step_on),
 		cmocka_unit_test(settings_of_data_evaluation_and_precision_decide_about_quality),
