@@ -44,14 +44,15 @@ mkdir -p "$work"
 # ---- programs and libraries ----
 
 mkdir -p "$private/programs" "$private/lib"
-mv "$root/bin/stoker" "$private/stoker-post" "$private/programs/"
+mv "$root/bin/stoker" "$private/stoker-post" "$private/stoker-derive" "$private/programs/"
 # A build id depends on the compiler's command line, and leads to debugging information that is not in
 # the bundle.
 strip --remove-section=.note.gnu.build-id "$private"/programs/* "$private/agent/stoker-node"
 cp "$launcher" "$root/bin/stoker"
 cp "$launcher" "$private/stoker-post"
+cp "$launcher" "$private/stoker-derive"
 cp -L "$git" "$private/lib/"
-needed "$private/programs/stoker" "$private/programs/stoker-post" "$git" | while read -r library; do
+needed "$private"/programs/* "$git" | while read -r library; do
 	[ -e "$private/agent/lib/${library##*/}" ] || cp -L "$library" "$private/lib/"
 done
 rm -f "$private"/lib/ld-linux* # the agent has it
@@ -59,7 +60,7 @@ rm -f "$private"/lib/ld-linux* # the agent has it
 if ls /usr/share/ca-certificates/mozilla/*.crt >/dev/null 2>&1; then
 	cat /usr/share/ca-certificates/mozilla/*.crt >"$private/agent/lib/ca-certificates.crt"
 fi
-chmod 755 "$root/bin/stoker" "$private/stoker-post" "$private"/programs/* "$private/agent/lib/loader"
+chmod 755 "$root/bin/stoker" "$private/stoker-post" "$private/stoker-derive" "$private"/programs/* "$private/agent/lib/loader"
 chmod 644 "$private"/lib/*
 
 "$here/licences.sh" "$work/licences" "$private"/programs/* -- "$git"

@@ -47,7 +47,7 @@ add_custom_target(schema ALL DEPENDS ${PROJECT_BINARY_DIR}/stoker.schema.json)
 install(FILES ${PROJECT_BINARY_DIR}/stoker.schema.json DESTINATION ${CMAKE_INSTALL_DATADIR}/stoker)
 
 install(TARGETS stoker DESTINATION ${CMAKE_INSTALL_BINDIR})
-install(TARGETS stoker-post DESTINATION ${private_dir})
+install(TARGETS stoker-post stoker-derive DESTINATION ${private_dir})
 install(TARGETS stoker-node DESTINATION ${agent_dir})
 install(PROGRAMS ${PROJECT_BINARY_DIR}/agent/start DESTINATION ${agent_dir})
 install(DIRECTORY ${PROJECT_BINARY_DIR}/agent/lib DESTINATION ${agent_dir}
@@ -85,7 +85,7 @@ install(DIRECTORY ${PROJECT_BINARY_DIR}/licences DESTINATION ${doc_dir})
 
 # ---- for any Linux: an archive and a wheel ----
 
-# bin/stoker and lib/stoker/stoker-post become copies of stoker-launch, which start the programs
+# bin/stoker, lib/stoker/stoker-post and stoker-derive become copies of stoker-launch, which start the programs
 # in lib/stoker/programs through the agent's loader, with the agent's libraries and those that
 # are added in lib/stoker/lib.
 string(REGEX MATCH "^[0-9]+\\.[0-9]+" git_version "${libgit2_VERSION}")
@@ -98,7 +98,7 @@ add_custom_target(tarball
 	COMMAND ${PROJECT_SOURCE_DIR}/cmake/bundle.sh ${PROJECT_BINARY_DIR} ${PROJECT_VERSION}
 		${CMAKE_SYSTEM_PROCESSOR} $ENV{SOURCE_DATE_EPOCH} ${CMAKE_COMMAND}
 		$<TARGET_FILE:stoker-launch> ${git_runtime})
-add_dependencies(tarball stoker stoker-post stoker-node stoker-launch agent manual schema licences)
+add_dependencies(tarball stoker stoker-post stoker-derive stoker-node stoker-launch agent manual schema licences)
 
 # ---- the Debian package ----
 
@@ -138,7 +138,8 @@ set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_RELEASE 1)
 set(CPACK_DEBIAN_PACKAGE_SECTION science)
 set(CPACK_PROJECT_CONFIG_FILE ${PROJECT_SOURCE_DIR}/cmake/debian/depends.cmake)
-set(CPACK_STOKER_PROGRAMS -e${PROJECT_BINARY_DIR}/stoker -e${PROJECT_BINARY_DIR}/stoker-post)
+set(CPACK_STOKER_PROGRAMS -e${PROJECT_BINARY_DIR}/stoker -e${PROJECT_BINARY_DIR}/stoker-post
+	-e${PROJECT_BINARY_DIR}/stoker-derive)
 set(CPACK_STOKER_LIBGIT2 ${git_version})
 set(CPACK_PRE_BUILD_SCRIPTS ${PROJECT_SOURCE_DIR}/cmake/debian/permissions.cmake)
 include(CPack)

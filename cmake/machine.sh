@@ -71,6 +71,7 @@ zlib1g-dev          library zlib
 libdeflate-dev      library libdeflate
 libcurl4-openssl-dev library libcurl
 libexpat1-dev       library expat
+libjq-dev           test -e /usr/include/jq.h
 libjs-dygraphs      test -e /usr/share/javascript/dygraphs/dygraph.min.js
 python3             have python3
 python3-venv        find_python

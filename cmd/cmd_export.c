@@ -40,7 +40,7 @@ struct exporter {
 	const char *run, *dest; /* dest NULL: stdout */
 	struct utc created;
 	struct run_series *series;
-	bool has_steps; /* a metric of the run tells the step */
+	bool has_steps; /* a metric of the run tells the step, or the epoch that stands for it */
 	struct export_file *files;
 	int count;
 };
@@ -165,10 +165,20 @@ static int put_line(struct exporter *exporter, const char *line, struct err **er
 		out_line("%s", line);
 		return 0;
 	}
-	if (!file->file && begin_file(file, mem_copy(exporter->dest), err) < 0)
-		return -1;
 	sb_addf(&file->buffer, "%s\n", line);
 	return file->buffer.len < BUFFER ? 0 : flush_buffer(file, err);
+}
+
+/* Without a reading the file is empty, and not one of an earlier export. */
+static int begin_lines(struct exporter *exporter, struct err **err)
+{
+	if (exporter->kind == TO_TENSORBOARD)
+		return 0;
+	if (exporter->dest && begin_file(&exporter->files[0], mem_copy(exporter->dest), err) < 0)
+		return -1;
+	return exporter->kind == TO_CSV
+		       ? put_line(exporter, "run,attempt,node,at,step,name,value", err)
+		       : 0;
 }
 
 static int write_csv(struct exporter *exporter, const struct run_reading *reading, struct err **err)
@@ -266,7 +276,8 @@ static int open_run(const struct args *args, struct exporter *exporter, char run
 	exporter->files = mem_zero((size_t)exporter->count, sizeof *exporter->files);
 	for (int i = 0; i < exporter->count; i++)
 		exporter->files[i].buffer = SB_INIT;
-	exporter->has_steps = run_series_find(exporter->series, METRIC_STEP) != SIZE_MAX;
+	exporter->has_steps = order_progress_metric(json_object_get(
+				      run_series_plan(exporter->series), "metrics")) != SIZE_MAX;
 	return 0;
 }
 
@@ -297,8 +308,7 @@ int cmd_export(const struct args *args, struct err **err)
 	if (parse(args, &exporter, err) < 0 || open_run(args, &exporter, run, err) < 0)
 		return -1;
 	out_bulk(true);
-	if (exporter.kind == TO_CSV &&
-	    put_line(&exporter, "run,attempt,node,at,step,name,value", err) < 0)
+	if (begin_lines(&exporter, err) < 0)
 		return -1;
 	if (run_series_each(exporter.series, write_reading, &exporter, err) < 0)
 		return -1;

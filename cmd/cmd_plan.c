@@ -113,6 +113,7 @@ static void print_plan(const json_t *plan, const struct cache_view *view)
 		if (line && (ahead || strcmp(js_str(phase, "phase"), "train") == 0))
 			out_line("  %-10s %s", js_str(phase, "phase"), line);
 	}
+	plan_text_print_derived(plan);
 	plan_text_print_measures(plan, ahead);
 	print_not_held(plan);
 }
@@ -239,6 +240,7 @@ int cmd_plan(const struct args *args, struct err **err)
 	js_put(result, "length", json_incref(json_object_get(plan->json, "length")));
 	js_put(result, "width", json_incref(json_object_get(plan->json, "width")));
 	js_put(result, "health", health_json(plan->json));
+	js_put(result, "derived", json_incref(json_object_get(plan->json, "derived")));
 	js_put(result, "cost", TAKE(cost));
 	js_put(result, "requests", TAKE(requests));
 	js_put(result, "difference", TAKE(difference));

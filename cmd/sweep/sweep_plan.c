@@ -111,6 +111,7 @@ static int add_cell(struct sweep_plan *all, const struct spec *spec, size_t at, 
 	if (!all->first)
 		all->first = json_incref(plan->json);
 	js_put(cell, "differences", plan_difference(all->first, plan->json));
+	js_put(cell, "derived", json_incref(json_object_get(plan->json, "derived")));
 	if (put_graphs(all, plan->json, at + 1, cell, &cache, err) < 0)
 		return -1;
 	put_cost(all, plan->json, cache, cell);

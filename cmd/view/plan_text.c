@@ -109,6 +109,16 @@ static void print_processes(const json_t *processes, const char *phase)
 		 js_str(processes, "reason"));
 }
 
+void plan_text_print_derived(const json_t *plan)
+{
+	const json_t *row;
+	size_t i;
+
+	json_array_foreach (json_object_get(plan, "derived"), i, row)
+		out_line("%-8s %s = %s, by %s", i == 0 ? "derived:" : "", js_str(row, "field"),
+			 js_str(row, "value"), js_str(row, "expression"));
+}
+
 void plan_text_print_measures(const json_t *plan, bool ahead)
 {
 	const json_t *phases = json_object_get(plan, "phases"), *phase;

@@ -25,6 +25,9 @@ void plan_text_print_changes(const json_t *changes, size_t most);
  * in the form of order_planned() and order_difference(). */
 void plan_text_print_requests(const json_t *plan, const json_t *requests, const json_t *difference);
 
+/* Prints the derived values, a line each. */
+void plan_text_print_derived(const json_t *plan);
+
 /* Prints length and width of phase 1, and the number of torchrun's processes, as far as known.
  * `ahead`: phase 1 would run. */
 void plan_text_print_measures(const json_t *plan, bool ahead);

@@ -137,6 +137,20 @@ size_t metric_reader_line(struct metric_reader *reader, int64_t *current, const 
 	return count;
 }
 
+uint32_t metric_reader_start(const char *line, size_t len, uint32_t start)
+{
+	const char *report = memchr(line, '{', len);
+	AUTO(err_freep) struct err *ignored = NULL;
+	json_auto_t *object = NULL;
+	int64_t told;
+
+	if (!report || !memmem(line, len, "\"restart\"", strlen("\"restart\"")) ||
+	    js_parse(report, len - (size_t)(report - line), "a report", &object, &ignored) < 0)
+		return start;
+	told = js_int(object, "restart", 0);
+	return told > start && told < METRIC_STARTS_MAX ? (uint32_t)told : start;
+}
+
 int64_t metric_reader_last_step(const struct metric_reader *reader)
 {
 	return reader->last_step;

@@ -7,7 +7,7 @@
  * The metric called `step` drives progress, or, where there is none, that called `epoch`, whose
  * whole part is the step then; a second group in its pattern is the number of the last step, as in
  * "Epoch 3/60". Every other reading belongs to a step: to the step on its own line, else to the
- * newest step that the same node's log has told.
+ * newest step that the same node's log has told since the command's start.
  *
  * This is the one definition of a reading, for the agent, the driver and whatever reads a log
  * later.
@@ -23,6 +23,9 @@
 
 #include "jobs/base/err.h"
 #include "jobs/base/text/js.h"
+
+/* Starts of an attempt that are told apart. */
+#define METRIC_STARTS_MAX 4096
 
 struct metric_reader;
 
@@ -46,6 +49,11 @@ size_t metric_reader_step(const struct metric_reader *reader);
  * the first of them. */
 size_t metric_reader_line(struct metric_reader *reader, int64_t *current, const char *line,
 			  size_t len, struct metric_reading *ret);
+
+/* Returns the number of the command's start, from 0, that the lines behind this line of the agent
+ * are of: its reports tell that of all but the first. `start`, that of the lines before, if it does
+ * not tell a later one. A later start has told no step yet. */
+uint32_t metric_reader_start(const char *line, size_t len, uint32_t start);
 
 /* Returns the last step, by the second group of the step's pattern; 0: not known. */
 int64_t metric_reader_last_step(const struct metric_reader *reader);

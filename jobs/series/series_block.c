@@ -65,14 +65,17 @@ static bool get_varint(struct series_block *block, uint64_t *ret)
 	return false;
 }
 
-static uint64_t zigzag(int64_t value)
+/* A number less another. Both wrap around, because a block may be anybody's. */
+static uint64_t zigzag(int64_t value, int64_t before)
 {
-	return ((uint64_t)value << 1) ^ (value < 0 ? UINT64_MAX : 0);
+	uint64_t by = (uint64_t)value - (uint64_t)before;
+
+	return by << 1 ^ ((int64_t)by < 0 ? UINT64_MAX : 0);
 }
 
-static int64_t unzigzag(uint64_t value)
+static int64_t unzigzag(uint64_t coded, int64_t before)
 {
-	return (int64_t)(value >> 1) ^ -(int64_t)(value & 1);
+	return (int64_t)((uint64_t)before + (coded >> 1 ^ (coded & 1 ? UINT64_MAX : 0)));
 }
 
 /* ---- writing ---- */
@@ -108,8 +111,8 @@ void series_block_add(struct series_block *block, const struct series_point *poi
 	memcpy(&bits, &point->value, sizeof bits);
 	put_fixed(value, bits, sizeof value);
 	add_varint(out, point->metric);
-	add_varint(out, zigzag(point->step - block->last.step));
-	add_varint(out, zigzag(point->at.ms - block->last.at.ms));
+	add_varint(out, zigzag(point->step, block->last.step));
+	add_varint(out, zigzag(point->at.ms, block->last.at.ms));
 	sb_add(out, value, sizeof value);
 	block->last = *point;
 	block->count++;
@@ -180,8 +183,8 @@ bool series_block_next(struct series_block *block, struct series_point *point)
 	bits = get_fixed(block->bytes, 8);
 	block->bytes += 8;
 	point->metric = (size_t)metric;
-	point->step += unzigzag(step);
-	point->at.ms += unzigzag(at);
+	point->step = unzigzag(step, point->step);
+	point->at.ms = unzigzag(at, point->at.ms);
 	memcpy(&point->value, &bits, sizeof bits);
 	return true;
 }

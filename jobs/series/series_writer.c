@@ -20,6 +20,7 @@ struct series_writer {
 	struct series_file file;
 	struct metric_reader *reader;
 	struct metric_reading *readings; /* room for those of a line */
+	uint32_t start;                  /* number of the command's start that goes on now */
 	struct tail tail;
 	int64_t step;
 	struct utc at; /* time of the bytes that are read now */
@@ -70,16 +71,13 @@ static void end_block(struct series_writer *writer, uint64_t at)
 static void restore(struct series_writer *writer, const struct series_log *log)
 {
 	uint32_t metrics = series_sum(log->specs, log->prefix, log->node);
-	uint32_t start = (uint32_t)log->start;
 	struct series_block *block = &writer->file.block;
 
 	if (series_file_restore(&writer->file, metrics, log->size)) {
 		writer->step = block->step_after;
 		writer->tail.offset = writer->written = block->to;
-		if (block->start != start)
-			end_block(writer, block->to);
 	}
-	block->start = start;
+	writer->start = (uint32_t)log->start;
 }
 
 int series_writer_open(const char *path, const struct series_log *log, struct series_writer **ret,
@@ -167,13 +165,31 @@ static bool is_spent(struct series_writer *writer)
 	return writer->waits = writer->spent = true;
 }
 
+/* Lines of an earlier start may be read by the writer of a later one, so the log says which they
+ * are of. A new start has told no step. */
+static void note_start(struct series_writer *writer, const char *line, size_t len)
+{
+	uint32_t start = metric_reader_start(line, len, writer->file.block.start);
+
+	if (start == writer->file.block.start)
+		return;
+	if (!writer->waits)
+		end_block(writer, writer->tail.line_at);
+	writer->file.block.start = start;
+	writer->step = writer->file.block.step_before = -1;
+}
+
 static void on_line(void *arg, const char *line, size_t len)
 {
 	struct series_writer *writer = arg;
 	int64_t step = writer->step;
 	size_t count;
 
-	if (len == 0 || is_agent_line(line, len) || is_spent(writer))
+	if (is_agent_line(line, len)) {
+		note_start(writer, line, len);
+		return;
+	}
+	if (len == 0 || is_spent(writer))
 		return;
 	count = metric_reader_line(writer->reader, &step, line, len, writer->readings);
 	writer->waits = writer->waits && !goes_on(writer, count);
@@ -223,6 +239,7 @@ void series_writer_skip(struct series_writer *writer, uint64_t offset)
 		end_block(writer, writer->file.block.to);
 	tail_skip(&writer->tail, offset);
 	writer->waits = true;
+	writer->file.block.start = writer->start;
 }
 
 void series_writer_tick(struct series_writer *writer)

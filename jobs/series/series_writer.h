@@ -22,7 +22,7 @@ struct series_log {
 	const json_t *specs; /* of the metrics; borrowed while the writer is opened */
 	const char *prefix;  /* of the attempt; likewise */
 	int node;
-	int64_t start; /* number of the command's start */
+	int64_t start; /* number of the command's start that goes on now */
 	uint64_t size; /* bytes that the log has */
 };
 

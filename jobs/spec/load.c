@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "jobs/base/sb.h"
+#include "jobs/spec/derive/derive.h"
 #include "jobs/spec/failures.h"
 #include "jobs/spec/fields/bytes.h"
 #include "jobs/spec/machines/instance.h"
@@ -69,6 +70,14 @@ static char **joined(char *const *first, char *const *second)
 	return all;
 }
 
+void load_resolve(struct binder *binder)
+{
+	bind_spec(binder);
+	env_file_load(binder);
+	pass_env_load(binder);
+	find_instance(binder);
+}
+
 int spec_parse(const char *file, const char *text, size_t len, char *const *sets,
 	       spec_getenv_fn *getenv_fn, struct spec **ret, struct problems *ret_problems)
 {
@@ -87,10 +96,8 @@ int spec_parse(const char *file, const char *text, size_t len, char *const *sets
 	if (read_tree(&binder, text, len) == 0) {
 		set_apply(spec->arena, &binder.reporter, spec->tree, sets);
 		expand_tree(spec->arena, &binder.reporter, binder.getenv_fn, spec->tree);
-		bind_spec(&binder);
-		env_file_load(&binder);
-		pass_env_load(&binder);
-		find_instance(&binder);
+		derive_apply(&binder);
+		load_resolve(&binder);
 		find_failures(&binder);
 		rules_check(&binder);
 		lint_check(&binder);

@@ -23,6 +23,7 @@ struct spec {
 	json_t *failures;  /* see failures.h */
 	json_t *env_files; /* see env_file.c; NULL before it is read */
 	json_t *passed;    /* see pass_env.c; NULL before it is read */
+	json_t *derived;   /* see spec_derived() */
 	/* Entry that the user wrote for each row (in lists: for the first item that has it),
 	 * NULL if none. */
 	const struct entry *written[SPEC_FIELD_COUNT];
@@ -67,6 +68,20 @@ char *home_config_file(spec_getenv_fn *getenv_fn, const char *name);
  * checked, so they are typed, expanded and checked like everything else. `root` is a map. */
 void set_apply(struct arena *arena, struct reporter *reporter, struct node *root,
 	       char *const *sets);
+/* Sets one value at a path, with the place of the value. */
+void set_node(struct arena *arena, struct reporter *reporter, struct node *root, const char *path,
+	      struct node *value);
+/* Checks a key that is the path of a field, in a map of such keys that problems call `where`: of
+ * the fields in `never` (names at the top, up to NULL) problems say `why`. Returns its row;
+ * FIELD_NONE after a problem. */
+field_id set_check_path(struct binder *binder, const struct entry *entry, const char *where,
+			const char *const never[], const char *why);
+
+/* --- load.c --- */
+
+/* Resolves spec->tree: the table, and what the spec names beside it. Problems between fields are
+ * not looked for. */
+void load_resolve(struct binder *binder);
 
 /* --- expand.c --- */
 

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "jobs/base/auto.h"
+#include "jobs/base/text/text.h"
 #include "jobs/spec/lint/suggest.h"
 #include "jobs/spec/resolved.h"
 
@@ -139,35 +140,48 @@ static const char *step(struct setter *setter, field_id *field, struct node *nod
 	return path + len + (path[len] == '.');
 }
 
+/* Returns the entry that the path leads to, which is made if it is not there; NULL after a problem.
+ */
+static struct entry *entry_of(struct setter *setter, struct node *root, const char *path,
+			      field_id *ret_field)
+{
+	struct node *node = root;
+	struct entry *entry = NULL;
+
+	*ret_field = FIELD_NONE;
+	for (;;) {
+		path = step(setter, ret_field, node, path, &entry);
+		if (!path || !entry)
+			return NULL;
+		if (!*path)
+			return entry;
+		if (container_of_field(*ret_field) == NODE_SCALAR) {
+			no_members(setter, *ret_field);
+			return NULL;
+		}
+		node = own_container(setter, entry, container_of_field(*ret_field));
+		if (!node)
+			return NULL;
+	}
+}
+
 static void apply_one(struct setter *setter, struct node *root)
 {
 	const char *equals = strchr(setter->set, '=');
-	AUTO(auto_free) char *whole = NULL;
-	struct node *node = root, *value;
-	struct entry *entry = NULL;
-	field_id field = FIELD_NONE;
-	const char *path;
+	AUTO(auto_free) char *path = NULL;
+	struct entry *entry;
+	struct node *value;
+	field_id field;
 
 	if (!equals || equals == setter->set) {
 		problem_hint(problem_error(setter->reporter, setter->at, NULL, "no 'path=value'"),
 			     "for example: --set resources.nodes=8");
 		return;
 	}
-	path = whole = mem_copy_n(setter->set, (size_t)(equals - setter->set));
-	for (;;) {
-		path = step(setter, &field, node, path, &entry);
-		if (!path || !entry)
-			return;
-		if (!*path)
-			break;
-		if (container_of_field(field) == NODE_SCALAR) {
-			no_members(setter, field);
-			return;
-		}
-		node = own_container(setter, entry, container_of_field(field));
-		if (!node)
-			return;
-	}
+	path = mem_copy_n(setter->set, (size_t)(equals - setter->set));
+	entry = entry_of(setter, root, path, &field);
+	if (!entry)
+		return;
 	value = bind_text(setter->arena, setter->reporter, field, equals + 1, setter->set);
 	if (!value)
 		return;
@@ -183,4 +197,84 @@ void set_apply(struct arena *arena, struct reporter *reporter, struct node *root
 
 		apply_one(&setter, root);
 	}
+}
+
+void set_node(struct arena *arena, struct reporter *reporter, struct node *root, const char *path,
+	      struct node *value)
+{
+	struct setter setter = { arena, reporter, path, value->at };
+	field_id field;
+	struct entry *entry = entry_of(&setter, root, path, &field);
+
+	if (!entry)
+		return;
+	entry->value = value;
+	entry->at = value->at;
+}
+
+/* ---- paths as keys ---- */
+
+static void unknown_path(struct binder *binder, const struct entry *entry, const char *where)
+{
+	const char *near = spec_field_nearest(entry->key);
+	struct problem *problem = problem_error(&binder->reporter, entry->at, where,
+						"unknown field '%.80s' in '%s'", entry->key, where);
+
+	if (near)
+		problem_hint(problem, "did you mean '%s'?", near);
+	else
+		problem_hint(problem, "write the path as --set takes it: resources.nodes, "
+				      "env.NAME, hyperparameters.NAME");
+}
+
+/* True if a path is a field of this name at the top, or is in it. */
+static bool is_within(const char *path, const char *name)
+{
+	size_t len = strlen(name);
+
+	return text_starts(path, name) && (path[len] == '\0' || strchr(".[", path[len]));
+}
+
+/* Reports a key whose shape its free map does not take. */
+static bool has_good_key(struct binder *binder, field_id field, const struct entry *entry,
+			 const char *where)
+{
+	field_id parent = field_parent(field);
+	enum field_shape shape = parent == FIELD_NONE ? SHAPE_NONE : field_table[parent].key_shape;
+	struct problem *problem;
+
+	if (shape == SHAPE_NONE ||
+	    value_has_shape(binder, shape, entry->key + strlen(field_table[parent].path) + 1))
+		return true;
+	problem = problem_error(&binder->reporter, entry->at, where, "'%.80s' in '%s' must be %s",
+				entry->key, where, field_shape_rows[shape].what);
+	problem_hint(problem, "%s",
+		     field_shape_rows[shape].hint ? field_shape_rows[shape].hint
+						  : field_table[field].help);
+	return false;
+}
+
+field_id set_check_path(struct binder *binder, const struct entry *entry, const char *where,
+			const char *const never[], const char *why)
+{
+	field_id field = field_find(entry->key);
+
+	if (field == FIELD_NONE) {
+		unknown_path(binder, entry, where);
+		return FIELD_NONE;
+	}
+	for (; *never; never++)
+		if (is_within(entry->key, *never)) {
+			problem_hint(problem_error(&binder->reporter, entry->at, where, "'%s' %s",
+						   entry->key, why),
+				     "name a field of the job");
+			return FIELD_NONE;
+		}
+	if (field_table[field].type == FIELD_SECTION || field_table[field].type == FIELD_FREE) {
+		problem_hint(problem_error(&binder->reporter, entry->at, where,
+					   "'%s' is no field, but has fields", entry->key),
+			     "name one of them: %s.…", entry->key);
+		return FIELD_NONE;
+	}
+	return has_good_key(binder, field, entry, where) ? field : FIELD_NONE;
 }

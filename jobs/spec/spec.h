@@ -72,8 +72,8 @@ typedef const char *spec_getenv_fn(const char *name);
 
 /* Reads and checks one spec. The function reads only that file, variables through `getenv_fn`
  * (NULL: the process's own), the names in the files of env_file and, if the spec names an instance
- * type, the user's own catalogue (instance.h). `sets` is a NULL-terminated array of "path=value"
- * overrides, or NULL.
+ * type, the user's own catalogue (instance.h). It starts stoker-derive for each derived value.
+ * `sets` is a NULL-terminated array of "path=value" overrides, or NULL.
  *
  * 0: *ret is the spec; problems may hold lints.
  * -1 with *err set: the file could not be read at all (missing, a directory,
@@ -140,6 +140,9 @@ const json_t *spec_failures(const struct spec *spec);
 /* Returns the metrics of both forms, `metrics` and `metric_definitions`: a new array of
  * {"name","regex"}. */
 json_t *spec_metrics(const struct spec *spec);
+/* The derived values: an array of {"field","expression","value": as text, of a number the shortest
+ * digits that read back the same}, in spec order; NULL: none. Borrowed. */
+const json_t *spec_derived(const struct spec *spec);
 /* Returns USD per hour and node: resources.price or, if that is auto, the catalogue's. The
  * catalogue does not count on the local engine, which has no machine of AWS. 0: not known. */
 double spec_price(const struct spec *spec);

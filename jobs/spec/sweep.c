@@ -96,55 +96,11 @@ static char *set_text(const char *path, const struct node *node)
 
 /* ---- checks ---- */
 
-static void unknown_path(struct binder *binder, const struct entry *entry, const char *where)
-{
-	const char *near = spec_field_nearest(entry->key);
-	struct problem *problem = problem_error(&binder->reporter, entry->at, where,
-						"unknown field '%.80s' in '%s'", entry->key, where);
-
-	if (near)
-		problem_hint(problem, "did you mean '%s'?", near);
-	else
-		problem_hint(problem, "write the path as --set takes it: resources.nodes, "
-				      "env.NAME, hyperparameters.NAME");
-}
-
-/* Checks the path of an entry. Returns its row; FIELD_NONE after a problem. */
 static field_id check_path(struct binder *binder, const struct entry *entry, const char *where)
 {
-	field_id field = field_find(entry->key), parent;
-	enum field_shape shape;
-	struct problem *problem;
+	static const char *const never[] = { "sweep", "version", NULL };
 
-	if (field == FIELD_NONE) {
-		unknown_path(binder, entry, where);
-		return FIELD_NONE;
-	}
-	if (text_starts(entry->key, "sweep") || field == SPEC_VERSION) {
-		problem = problem_error(&binder->reporter, entry->at, where,
-					"'%s' cannot differ between cells", entry->key);
-		problem_hint(problem, "name a field of the job");
-		return FIELD_NONE;
-	}
-	if (field_table[field].type == FIELD_SECTION || field_table[field].type == FIELD_FREE) {
-		problem = problem_error(&binder->reporter, entry->at, where,
-					"'%s' is no field, but has fields", entry->key);
-		problem_hint(problem, "name one of them: %s.…", entry->key);
-		return FIELD_NONE;
-	}
-	parent = field_parent(field);
-	shape = parent == FIELD_NONE ? SHAPE_NONE : field_table[parent].key_shape;
-	if (shape != SHAPE_NONE &&
-	    !value_has_shape(binder, shape, entry->key + strlen(field_table[parent].path) + 1)) {
-		problem = problem_error(&binder->reporter, entry->at, where,
-					"'%.80s' in '%s' must be %s", entry->key, where,
-					field_shape_rows[shape].what);
-		problem_hint(problem, "%s",
-			     field_shape_rows[shape].hint ? field_shape_rows[shape].hint
-							  : field_table[field].help);
-		return FIELD_NONE;
-	}
-	return field;
+	return set_check_path(binder, entry, where, never, "cannot differ between cells");
 }
 
 /* Checks a value against its row, away from the spec that is being made. */

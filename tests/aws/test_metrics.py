@@ -1,7 +1,16 @@
 """`stoker metrics` of a run whose workspace is a bucket: every reading that the logs there hold, also for
 who comes from another home, and also without the series beside them."""
 
+import contextlib
+import os
+import random
+import signal
+import time
+
+import pytest
 import readings
+
+SEED = int(os.environ.get("STOKER_TEST_SEED", "1"))
 
 
 def put_in_order(s3, bucket, prefix):
@@ -36,3 +45,39 @@ def test_100000_readings_with_two_forced_retries(job):
         s3.put_object(Bucket=bucket, Key=keys[0][:-1] + "x", Body=b"foreign" * 300000)
     assert points > 0
     readings.same(readings.printed(job.ok("metrics", "one", "--csv", env=job.elsewhere()).out), expected)
+
+
+TRAIN = readings.TRAIN.replace("import json,", "import time, json,").replace(
+    "in (stop - KEPT for stop in DIES)", "% 100 == 0").replace("    if number in DIES", "    time.sleep(.004)\n    if number in DIES")
+
+
+@pytest.mark.parametrize("seed", [SEED * 1000 + each for each in range(2)])
+def test_kills_of_drivers_agents_and_helpers_at_drawn_moments_lose_nothing(job, seed):
+    """What is in the bucket's logs in the end is what is printed, of two nodes."""
+    chance = random.Random(seed)
+    (job.source / "train.py").write_text(TRAIN)
+    job.write(metrics=readings.METRICS, compile={"kind": "none"}, hyperparameters=None, resources={"nodes": 2},
+              retry={"attempts": 9, "without_progress": 9, "backoff": {"first": "0s", "max": "0s"}},
+              env={"STEPS": "600", "DIES": "[]", "KEPT": "0"})
+    driver = job.start("run", job.spec_path, "--id", "one")
+    for _ in range(3):
+        job.wait_for(lambda: job.agents() or driver.poll() is not None)
+        time.sleep(chance.uniform(0, 2.5))
+        if driver.poll() is not None:
+            break
+        for pid in job.agents(helpers=chance.random() < 0.5) if chance.random() < 0.7 else []:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        if chance.random() < 0.5:
+            driver.kill()
+            driver.wait()
+            driver = job.start("resume", "one")
+    assert driver.wait(300) == 0, driver.communicate()
+    job.wait_for(lambda: not job.agents() and not job.agents(helpers=True))
+    # What a killed helper has not uploaded is on the machine.
+    logs = {(attempt, node): found.read_bytes() for attempt in range(1, 6) for node in (0, 1)
+            for found in job.root.rglob(f"runs/one/train-{attempt}/node-{node}/log")}
+    rows = readings.printed(job.ok("metrics", "one", "--csv", env=job.elsewhere()).out)
+    readings.same(rows, readings.marked({place: readings.of_log(log) for place, log in logs.items()}))
+    for node in (0, 1):
+        assert [row[2] for row in rows if row[1] == node and row[3] == "step" and row[-1] != "superseded"][-1] == 600

@@ -120,6 +120,26 @@ def test_without_steps_the_values_are_numbered(job):
     assert not any("step" in row for row in rows)
 
 
+def test_epochs_are_steps_where_there_are_no_others(job):
+    (job.source / "train.py").write_text("for part in range(9): print(f'epoch {part / 3} loss {part}')\n")
+    job.write(metrics=[{"name": "loss", "regex": "loss ([0-9]+)"}, {"name": "epoch", "regex": "epoch ([0-9.]+)"}])
+    job.run("--id", "epochs")
+    job.ok("export", "epochs", "--to", "tensorboard")
+    rows = [(row["step"], row["value"]) for row in job.ok("export", "epochs", "--to", "jsonl").lines if row["name"] == "loss"]
+    assert rows == [(part // 3, part) for part in range(9)]
+    assert [(step, value) for _, step, value in read(job.source / "runs")["epochs"]["loss"]] == rows
+
+
+@pytest.mark.parametrize("kind, text", [("csv", "run,attempt,node,at,step,name,value\n"), ("jsonl", "")])
+def test_a_run_without_a_reading_has_an_empty_file(job, kind, text):
+    job.write(metrics=[{"name": "never", "regex": "nothing of that: ([0-9]+)"}])
+    job.run("--id", "bare", code=None)
+    file = job.root / "values"
+    file.write_text("of an earlier run")
+    result = job.ok("export", "bare", file, "--to", kind)
+    assert file.read_text() == text and "no such number" in result.err and result.out.strip() == str(file)
+
+
 def test_lines_have_all_digits_of_what_counts(job):
     job.run("--id", "tb")
     wanted = told(job, "tb")

@@ -297,6 +297,9 @@ def test_bad_input(job):
     refused(job.stoker("plan", job.spec_path), 3, "cell 2 (compile.kind=jax)")
     job.write(sweep={"list": [{"resources.nodes": "many"}]})
     refused(job.sweep(code=3), 3, "'resources.nodes' must be an integer")
+    problem, last = job.sweep("--json", code=3).lines
+    assert "'resources.nodes' must be an integer" in problem["message"], problem
+    assert last["error"]["code"] == 3
     job.write(sweep={"list": [{}, {"env.X": "1"}]})
     refused(job.sweep("--id", "No", code=2), 2, "invalid id")
     refused(job.sweep("--id", "x" * 39, code=2), 2, "too long")

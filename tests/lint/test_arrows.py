@@ -24,6 +24,7 @@ ARROWS = {
              "base"],
     "post": ["base/process/program.h"],
     "launch": [],
+    "derive": [],
     "run": ["flow", "spec", "engine", "source", "series", "cache", "checkpoint", "store",
             "aws", "base"],
 }
@@ -42,6 +43,7 @@ HOMES = {
     r"libdeflate\.h": r"jobs/(cache/verdict/stream_check|source/gzip_parallel)\.c",
     r"curl/.*": r"(aws/http/(curl_library\.h|http[a-z_]*\.c)|jobs/post/main\.c)",
     r"expat\.h": r"aws/xml\.c",
+    r"(jq|jv)\.h": r"jobs/derive/main\.c",
 }
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(["<])([^">]+)[">]', re.MULTILINE)
 

@@ -35,7 +35,7 @@ SEAMS = {
 
 def product_objects():
     """(library or program, its objects as a listing of nm)."""
-    programs = [str(path) for folder in ("stoker", "stoker-node", "stoker-post")
+    programs = [str(path) for folder in ("stoker", "stoker-node", "stoker-post", "stoker-derive")
                 for path in sorted((BUILD / f"CMakeFiles/{folder}.dir").rglob("*.o"))
                 if is_source(path.relative_to(BUILD / f"CMakeFiles/{folder}.dir"))]
     libraries = sorted(str(path) for path in BUILD.glob("libstoker_*.a"))

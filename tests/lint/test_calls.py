@@ -42,7 +42,7 @@ BANNED = {
 }
 # Only cmd prints; in stoker-node its report does, and where it cannot write
 # one, stderr is the only place left to say so.
-MAY_PRINT = re.compile(r"cmd/|(jobs/node/(main|agent_main|report[a-z_]*)|jobs/(post|launch)/main)\.c$")
+MAY_PRINT = re.compile(r"cmd/|(jobs/node/(main|agent_main|report[a-z_]*)|jobs/(post|launch|derive)/main)\.c$")
 PRINTS = re.compile(
     r"\b(?:printf|vprintf|puts|putchar|perror|err|errx|warn|warnx)\s*\("
     r"|\b(?:stdout|stderr)\b"

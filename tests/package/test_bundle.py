@@ -21,6 +21,7 @@ ROOTS = ["this", "busybox", "musl", *filter(None, os.environ.get("STOKER_TEST_RO
 CONTENT = """
 bin/stoker
 lib/stoker/stoker-post
+lib/stoker/stoker-derive
 lib/stoker/agent/start
 lib/stoker/agent/stoker-node
 lib/stoker/agent/lib/loader
@@ -113,8 +114,8 @@ def test_it_holds_what_it_should_and_anybody_may_read_it(archive):
         rows = {row.name.partition("/")[2]: row for row in members.getmembers()}
     for name in CONTENT:
         assert any(each == name or each.startswith(f"{name}.") for each in rows), name
-    programs = {"bin/stoker", "lib/stoker/stoker-post", "lib/stoker/programs/stoker", "lib/stoker/programs/stoker-post",
-                "lib/stoker/agent/start", "lib/stoker/agent/stoker-node", "lib/stoker/agent/lib/loader"}
+    programs = {"bin/stoker", "lib/stoker/stoker-post", "lib/stoker/stoker-derive", "lib/stoker/programs/stoker",
+                "lib/stoker/programs/stoker-post", "lib/stoker/programs/stoker-derive", "lib/stoker/agent/start", "lib/stoker/agent/stoker-node", "lib/stoker/agent/lib/loader"}
     for name, row in rows.items():
         assert row.isdir() or row.isfile(), name
         assert row.mode == (0o755 if row.isdir() or name in programs else 0o644), name

@@ -23,6 +23,7 @@ AS_ROOT = [] if os.geteuid() == 0 else ["unshare", "--map-root-user"]
 CONTENT = """
 usr/bin/stoker
 usr/lib/stoker/stoker-post
+usr/lib/stoker/stoker-derive
 usr/lib/stoker/agent/start
 usr/lib/stoker/agent/stoker-node
 usr/lib/stoker/agent/lib/loader
@@ -120,8 +121,8 @@ def test_it_holds_what_it_should_and_anybody_may_read_it(package):
     rows = [line.split(None, 5) for line in run("dpkg-deb", "-c", package).splitlines()]
     names = {row[5].removeprefix("./") for row in rows}
     assert set(CONTENT) <= names, set(CONTENT) - names
-    programs = {"usr/bin/stoker", "usr/lib/stoker/stoker-post", "usr/lib/stoker/agent/stoker-node",
-                "usr/lib/stoker/agent/start"}
+    programs = {"usr/bin/stoker", "usr/lib/stoker/stoker-post", "usr/lib/stoker/stoker-derive",
+                "usr/lib/stoker/agent/stoker-node", "usr/lib/stoker/agent/start"}
     for mode, owner, *_, name in rows:
         name = name.removeprefix("./")
         want = "drwxr-xr-x" if name.endswith("/") else "-rwxr-xr-x" if name in programs else "-rw-r--r--"
@@ -135,7 +136,7 @@ def test_it_depends_on_what_the_program_links_and_on_no_patch_level(package):
     assert "<<" not in depends and "(=" not in depends, depends
     assert re.search(r"\blibgit2-[0-9]", depends), "it is loaded while running, and linked by nothing"
     assert {"libcurl4", "ca-certificates"} <= {re.split(r"[ (]", part.strip())[0] for part in depends.split(",")}
-    programs = [cli.ROOT / "build/release/stoker", cli.ROOT / "build/release/stoker-post"]
+    programs = [cli.ROOT / "build/release" / name for name in ("stoker", "stoker-post", "stoker-derive")]
     linked = re.findall(r"NEEDED.*\[(.*)\]", run("readelf", "-d", *programs))
     assert len(linked) >= 6
     packages = {re.split(r"[ (]", part.strip())[0] for part in depends.split(",")}

@@ -100,7 +100,9 @@ def marked(found: dict) -> list:
             mark = ""
             if step is not None and any(step <= last[other] for other in last if other < attempt):
                 mark = "replayed"
-            if step is not None and any(step >= first[other] for other in first if other > attempt):
+            # What comes before the first step goes with that step.
+            place = step if step is not None else first.get(attempt, float("inf"))
+            if any(place >= first[other] for other in first if other > attempt):
                 mark = "superseded"
             rows.append((attempt, node, step, name, value, mark))
     return rows

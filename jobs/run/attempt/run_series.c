@@ -14,8 +14,6 @@
 #include "jobs/store/order.h"
 
 #define CHUNK ((size_t)256 << 10)
-/* Starts of an attempt that are told apart. */
-#define STARTS_MAX 4096
 
 /* A start of the command: the first of an attempt, or one by the service. */
 struct run_series_start {
@@ -177,9 +175,9 @@ struct run_series_log {
 	struct run_series *series;
 	struct run_series_attempt *attempt;
 	int node;
-	uint64_t told; /* place in the log up to which all is told */
-	int64_t step;  /* the newest there */
-	size_t start;  /* the newest there */
+	uint64_t told;  /* place in the log up to which all is told */
+	int64_t step;   /* the newest there */
+	uint32_t start; /* the newest there */
 	struct tail tail;
 	run_series_fn fn;
 	void *arg;
@@ -232,20 +230,13 @@ static struct utc time_of_line(const struct run_series_log *log)
 	return at;
 }
 
-/* The agent's reports in the log say which start they are of; the first has no number. */
 static void note_start(struct run_series_log *log, const char *line, size_t len)
 {
-	const char *report = memchr(line, '{', len);
-	AUTO(err_freep) struct err *ignored = NULL;
-	json_auto_t *object = NULL;
-	int64_t start;
+	uint32_t start = metric_reader_start(line, len, log->start);
 
-	if (!report || !memmem(line, len, "\"restart\"", strlen("\"restart\"")) ||
-	    js_parse(report, len - (size_t)(report - line), "a report", &object, &ignored) < 0)
-		return;
-	start = js_int(object, "restart", 0);
-	if (start > (int64_t)log->start && start < STARTS_MAX)
-		log->start = (size_t)start;
+	if (start != log->start)
+		log->step = -1;
+	log->start = start;
 }
 
 static void on_line(void *arg, const char *line, size_t len)
@@ -303,7 +294,7 @@ static int on_block(void *arg, struct series_block *block, struct err **err)
 
 	if (block->from > log->told && tell_log(log, block->from, err) != 0)
 		return log->answer < 0 || *err ? -1 : 1;
-	if (block->start > log->start && block->start < STARTS_MAX)
+	if (block->start > log->start && block->start < METRIC_STARTS_MAX)
 		log->start = block->start;
 	while (log->answer == 0 && series_block_next(block, &point))
 		if (point.metric < metric_reader_count(log->series->reader))

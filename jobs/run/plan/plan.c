@@ -460,6 +460,7 @@ int plan_make(const struct spec *spec, const struct journal *journal, struct pla
 	js_put(json, "spec", json_deep_copy(spec_root(spec)));
 	/* Its cells are runs of their own. */
 	json_object_del(json_object_get(json, "spec"), "sweep");
+	js_put(json, "derived", json_deep_copy(spec_derived(spec)));
 	if (spec_instance(spec))
 		js_put(json, "instance", json_deep_copy(spec_instance(spec)));
 	js_put_str(json, "workspace", workspace);

@@ -235,6 +235,7 @@ void spec_freep(struct spec **spec)
 	json_decref((*spec)->failures);
 	json_decref((*spec)->env_files);
 	json_decref((*spec)->passed);
+	json_decref((*spec)->derived);
 	node_arena_freep(&(*spec)->arena);
 	free((*spec)->file);
 	free((*spec)->text);

@@ -92,6 +92,12 @@ const struct habit habits[] = {
 	{ "volume_kms_key", "sagemaker.kms.volume", NULL },
 	{ "output_kms_key", "sagemaker.kms.output", NULL },
 	{ "disable_profiler", "sagemaker.profiler", "false to disable it" },
+	{ "subnets", "sagemaker.vpc.subnets", NULL },
+	{ "compiler_config training_compiler_config",
+	  NULL, "remove the line: SageMaker Training Compiler, for GPUs, compiles while the training runs, and AWS develops it no further; what the section 'compile' says is compiled before, and proved complete" },
+	{ "debugger_hook_config debug_hook_config",
+	  NULL, "remove the line: the debugger's hook is always off, because it costs time and nothing reads what it writes" },
+	{ "debugger_rules rules", NULL, "remove the line: the debugger is always off; limits, jit_budget and 'stoker report' watch the training" },
 	/* Slurm */
 	{ "account", "slurm.account", "or aws.account for an AWS account" },
 	{ "qos constraint nodelist exclude reservation array", NULL, "no field says so to Slurm: see 'stoker help slurm'" },

@@ -50,7 +50,7 @@ static void check_text(struct binder *binder, field_id id, const struct node *no
 	size_t len;
 
 	if ((row->type != FIELD_STRING && row->type != FIELD_ANY) || shape_is_regex(row->shape) ||
-	    !node->written)
+	    id == SPEC_DERIVE_ANY || !node->written)
 		return;
 	if (!row->is_path && row->shape != SHAPE_RELATIVE && strncmp(node->written, "~/", 2) == 0) {
 		field = node_path_text(path);

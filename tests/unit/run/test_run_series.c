@@ -190,6 +190,30 @@ static void a_job_starts_again(void **state)
 	tells("1.0:-1=9 1.0:10=5 1.0:20=4 1.0:30=3 1.0:20=4.5 1.0:30=3.5 1.0:40=2 ");
 }
 
+/* Lines that the first start's writer had no time for are read by the next one's. */
+static void whoever_keeps_a_line_it_is_of_its_own_start(void **state)
+{
+	static const char wanted[] =
+		"1.0:-1=9 1.0:10=5 1.0:20=4- 1.0:30=3- 1.0':-1=8 1.0':20=4.5+ 1.0':30=3.5+ "
+		"1.0':40=2 ";
+	static const char log[] = LOG_1 AGAIN "loss 8\n" LOG_2;
+	static const size_t cuts[] = { 0, 8, 22, 38, 54 };
+	AUTO(auto_free) char *path = node_path(1, 0, SERIES_FILE);
+
+	(void)state;
+	begin_run(1, METRICS);
+	begin_attempt(1);
+	write_log(1, 0, log);
+	tells(wanted);
+	for (size_t i = 0; i < STK_LENGTH(cuts); i++) {
+		keep(1, 0, 0, log, cuts[i]);
+		tells(wanted);
+		keep(1, 0, 1, log, strlen(log));
+		tells(wanted);
+		assert_int_equal(unlink(path), 0);
+	}
+}
+
 static void all_nodes_of_an_attempt_count_together(void **state)
 {
 	(void)state;
@@ -262,6 +286,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(steps_are_made_again, begin, tear_down),
 		cmocka_unit_test_setup_teardown(a_job_starts_again, begin, tear_down),
+		cmocka_unit_test_setup_teardown(whoever_keeps_a_line_it_is_of_its_own_start, begin,
+						tear_down),
 		cmocka_unit_test_setup_teardown(all_nodes_of_an_attempt_count_together, begin,
 						tear_down),
 		cmocka_unit_test_setup_teardown(a_caller_can_stop, begin, tear_down),

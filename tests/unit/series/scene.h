@@ -107,26 +107,44 @@ static inline void add_line(const char *line)
 	sb_addc(&text, '\n');
 }
 
+/* The agent tells which start it is of. */
+static inline void add_start(int64_t start)
+{
+	sb_addf(&text, "::stoker:n:: {\"v\":1,\"restart\":%lld}\n", (long long)start);
+}
+
 /* ---- reading ---- */
 
 static struct metric_reader *reader;
 static struct metric_reading readings[8];
 static int64_t step;
+static uint32_t start_of_step;
 static struct told *into;
 static size_t *into_count;
+
+static inline void note_start(uint32_t start)
+{
+	if (start != start_of_step)
+		step = -1;
+	start_of_step = start;
+}
 
 static inline void note_line(void *arg, const char *line, size_t len)
 {
 	size_t count;
 
 	(void)arg;
+	if (is_agent_line(line, len))
+		note_start(metric_reader_start(line, len, start_of_step));
 	if (len == 0 || is_agent_line(line, len))
 		return;
 	count = metric_reader_line(reader, &step, line, len, readings);
 	for (size_t i = 0; i < count; i++) {
 		struct told *reading = &into[(*into_count)++];
 
-		*reading = (struct told){ .metric = readings[i].metric, .step = readings[i].step };
+		*reading = (struct told){ .metric = readings[i].metric,
+					  .step = readings[i].step,
+					  .start = start_of_step };
 		memcpy(&reading->bits, &readings[i].value, sizeof reading->bits);
 	}
 }
@@ -154,9 +172,10 @@ static inline int note_block(void *arg, struct series_block *block, struct err *
 	assert_true(block->from >= told_to && block->to <= text.len);
 	assert_true(block->from == 0 || text.text[block->from - 1] == '\n' ||
 		    text.text[block->from - 1] == '\r');
+	read_log(told_to, block->from, false);
+	note_start(block->start);
 	if (told_to == block->from)
 		assert_int_equal(block->step_before, step);
-	read_log(told_to, block->from, false);
 	while (series_block_next(block, &point)) {
 		struct told *reading = &told[told_count++];
 
@@ -186,11 +205,13 @@ static inline void tell(void)
 	told_count = log_count = blocks = from_blocks = 0;
 	told_to = 0;
 	step = -1;
+	start_of_step = 0;
 	into = told;
 	into_count = &told_count;
 	assert_int_equal(series_read(&place, note_block, NULL, &failure), 0);
 	read_log(told_to, text.len, true);
 	step = -1;
+	start_of_step = 0;
 	into = from_log;
 	into_count = &log_count;
 	read_log(0, text.len, true);
@@ -199,6 +220,7 @@ static inline void tell(void)
 		assert_int_equal(told[i].metric, from_log[i].metric);
 		assert_int_equal(told[i].step, from_log[i].step);
 		assert_int_equal(told[i].bits, from_log[i].bits);
+		assert_int_equal(told[i].start, from_log[i].start);
 	}
 	metric_reader_freep(&reader);
 	store_freep(&store);

@@ -94,6 +94,34 @@ static void a_block_that_is_not_whole_is_none(void **state)
 	forget();
 }
 
+/* A sum can be made for any bytes, by whoever may write into the workspace. */
+static void nonsense_of_a_right_sum_is_read_to_its_end(void **state)
+{
+	unsigned char most[10], reading[1 + 2 * sizeof most + 8] = { 0 };
+	struct series_point point = { 0 };
+	struct series_block block;
+
+	(void)state;
+	memset(most, 0xff, sizeof most - 1);
+	most[sizeof most - 1] = 1;
+	most[0] = 0xfe; /* the largest of all numbers */
+	memcpy(reading + 1, most, sizeof most);
+	memcpy(reading + 1 + sizeof most, most, sizeof most);
+	make(0);
+	for (int i = 0; i < 3; i++)
+		sb_add(&made.payload, (const char *)reading, sizeof reading);
+	sb_add(&made.payload, (const char *)reading, sizeof most + 5);
+	sb_clear(&bytes);
+	series_block_encode(&made, &bytes);
+	assert_int_equal(series_block_decode(bytes.text, bytes.len, &block), bytes.len);
+	assert_true(series_block_next(&block, &point));
+	assert_int_equal(point.step, INT64_MAX);
+	assert_int_equal(point.at.ms, INT64_MAX);
+	assert_true(series_block_next(&block, &point) && series_block_next(&block, &point));
+	assert_false(series_block_next(&block, &point));
+	forget();
+}
+
 static void a_block_is_written_on(void **state)
 {
 	struct series_block block;
@@ -170,6 +198,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_was_added_comes_back),
 		cmocka_unit_test(a_block_that_is_not_whole_is_none),
+		cmocka_unit_test(nonsense_of_a_right_sum_is_read_to_its_end),
 		cmocka_unit_test(a_block_is_written_on),
 		cmocka_unit_test(there_is_room_until_there_is_none),
 		cmocka_unit_test(a_reading_is_small),
