@@ -320,7 +320,7 @@ int cmd_export(const struct args *args, struct err **err)
 	}
 	out_bulk(false);
 	if (readings == 0)
-		out_note("no reading: the log of the training has no such number yet");
+		out_note("no reading: there is no such number in the logs of the training");
 	else if (exporter.kind == TO_TENSORBOARD)
 		out_note("'tensorboard --logdir %s' shows them", exporter.dest);
 	return EXIT_DONE;

@@ -9,7 +9,7 @@
 #include "cmd/view/reading_line.h"
 #include "jobs/base/text/text.h"
 #include "jobs/base/usage.h"
-#include "jobs/run/attempt/run_series.h"
+#include "jobs/run/attempt/run_usage.h"
 
 /* What is asked for. */
 struct metrics_query {
@@ -34,6 +34,12 @@ static const char *mark_of(const struct run_reading *reading)
 	return reading->replayed ? "replayed" : "";
 }
 
+static bool is_asked(const struct metrics_query *query, int64_t attempt, int node)
+{
+	return (query->attempt < 0 || attempt == query->attempt) &&
+	       (query->node < 0 || node == query->node);
+}
+
 static int print_reading(void *arg, const struct run_reading *reading, struct err **err)
 {
 	struct metrics_query *query = arg;
@@ -42,8 +48,7 @@ static int print_reading(void *arg, const struct run_reading *reading, struct er
 	const char *mark = mark_of(reading);
 
 	(void)err;
-	if ((query->attempt >= 0 && reading->attempt != query->attempt) ||
-	    (query->node >= 0 && reading->node != query->node))
+	if (!is_asked(query, reading->attempt, reading->node))
 		return 0;
 	query->told++;
 	if (out_is_json()) {
@@ -133,6 +138,28 @@ static int choose(const struct args *args, const struct run_series *series,
 	return 0;
 }
 
+/* Says where readings are missing, because the service has lost lines of the log. */
+static void print_losses(const struct metrics_query *query, const struct run_series *series)
+{
+	const struct run_series_loss *losses;
+	size_t count = run_series_losses(series, &losses);
+
+	for (size_t i = 0; i < count; i++) {
+		json_auto_t *object = reading_line_loss_json(query->run, &losses[i]);
+		AUTO(sb_release) struct sb place = SB_INIT_MAX(200);
+
+		reading_line_add_loss(&place, &losses[i]);
+		if (!is_asked(query, losses[i].attempt, losses[i].node))
+			continue;
+		if (out_is_json())
+			out_json(object);
+		else
+			out_warning("%s: the service has lost lines of the log, and readings "
+				    "with them",
+				    place.text);
+	}
+}
+
 static void query_release(struct metrics_query *query)
 {
 	free(query->wanted);
@@ -177,12 +204,13 @@ int cmd_metrics(const struct args *args, struct err **err)
 		out_line("%-24s  %7s  %4s  %8s  %-16s %s", "TIME", "ATTEMPT", "NODE", "STEP",
 			 "NAME", "VALUE");
 	if ((query.metrics && run_series_each(series, print_metric, &query, err) < 0) ||
-	    (query.figures && run_series_usage(series, print_figure, &query, err) < 0))
+	    (query.figures && run_usage_each(series, print_figure, &query, err) < 0))
 		return -1;
 	out_bulk(false);
+	print_losses(&query, series);
 	if (query.told == 0)
 		out_note(query.figures ? "no figure: a node of the training has told no such yet"
-				       : "no reading: the log of the training has no such number "
-					 "yet");
+				       : "no reading: there is no such number in the logs of the "
+					 "training");
 	return EXIT_DONE;
 }

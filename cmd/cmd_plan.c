@@ -191,6 +191,7 @@ int cmd_plan(const struct args *args, struct err **err)
 	AUTO(cache_view_clear) struct cache_view view = { .verdict = CACHE_NONE };
 	json_auto_t *result = NULL, *shown = NULL, *requests = NULL, *difference = NULL;
 	json_auto_t *comparison = NULL, *cost = NULL, *unknown = NULL, *sweep = NULL;
+	json_auto_t *preload = NULL;
 	AUTO(err_freep) struct err *runs = NULL;
 	AUTO(auto_free) char *agent = NULL;
 	int code;
@@ -222,8 +223,10 @@ int cmd_plan(const struct args *args, struct err **err)
 	put_commands(plan->json, shown);
 	if (!difference)
 		difference = difference_of(requests, "body");
+	preload = cache_preload_view(plan->json);
 	if (!out_is_json()) {
 		print_plan(shown, &view);
+		plan_text_print_preload(preload);
 		cmd_print_cost_before(plan->json, cost);
 		cmd_print_comparison_or_advice(comparison);
 		unknown = print_all_unknown(plan->json, &view, runs);
@@ -241,6 +244,7 @@ int cmd_plan(const struct args *args, struct err **err)
 	js_put(result, "width", json_incref(json_object_get(plan->json, "width")));
 	js_put(result, "health", health_json(plan->json));
 	js_put(result, "derived", json_incref(json_object_get(plan->json, "derived")));
+	js_put(result, "preload", json_array_size(preload) > 0 ? TAKE(preload) : NULL);
 	js_put(result, "cost", TAKE(cost));
 	js_put(result, "requests", TAKE(requests));
 	js_put(result, "difference", TAKE(difference));

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "cmd/cmd.h"
+#include "cmd/compare/compare_runs.h"
 #include "cmd/report/report_data.h"
 #include "cmd/screen/out.h"
 #include "jobs/base/fs/fs.h"
@@ -76,7 +77,7 @@ static int choose_file(struct report_task *report, struct err **err)
 		err_set(err, EXIT_USAGE, "--output needs the name of a file");
 		return err_hint(err, "such as --output report.html");
 	}
-	if (!given && journal_resolve(report->journal, args->operands[0], run, err) < 0)
+	if (!given && compare_runs_name(report->journal, args->operands[0], run, err) < 0)
 		return -1;
 	report->path = given ? mem_copy(given) : mem_format("report-%s.html", run);
 	return check_file(report->path, err);

@@ -92,15 +92,25 @@ int logs_call(struct logs *logs, enum aws_operation operation, const json_t *bod
 	return 1;
 }
 
+uint64_t logs_digest(const char *id)
+{
+	uint64_t sum = UINT64_C(0xcbf29ce484222325);
+
+	for (; *id; id++)
+		sum = (sum ^ (unsigned char)*id) * UINT64_C(0x100000001b3);
+	return sum ? sum : 1;
+}
+
 void logs_hand_out(struct logs_position *position, const json_t *event, const char *stream,
 		   logs_fn fn, void *arg)
 {
 	const json_t *message = json_object_get(event, "message");
-	const char *text = json_string_value(message);
+	const char *text = json_string_value(message), *id = js_str(event, "eventId");
 	const struct logs_event row = { .at_ms = js_int(event, "timestamp", 0),
 					.stream = stream,
 					.message = text ? text : "",
-					.len = json_string_length(message) };
+					.len = json_string_length(message),
+					.id = id ? logs_digest(id) : 0 };
 
 	if (row.at_ms > position->at_ms)
 		*position = (struct logs_position){ row.at_ms, 1 };

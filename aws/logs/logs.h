@@ -43,6 +43,7 @@ struct logs_event {
 	const char *stream;  /* name of the stream */
 	const char *message; /* outside text, may hold NUL; a line, without its end */
 	size_t len;
+	uint64_t id; /* digest of the service's own id of the event; 0: it gave none */
 };
 /* `event` is valid until the function returns. */
 typedef void (*logs_fn)(void *arg, const struct logs_event *event);

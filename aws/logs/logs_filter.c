@@ -63,16 +63,6 @@ struct logs_position logs_filter_position(const struct logs_filter *filter)
 
 /* ---- ids ------------------------------------------------------------------------- */
 
-/* FNV-1a hash of an event id; never 0. */
-static uint64_t digest(const char *id)
-{
-	uint64_t sum = UINT64_C(0xcbf29ce484222325);
-
-	for (; *id; id++)
-		sum = (sum ^ (unsigned char)*id) * UINT64_C(0x100000001b3);
-	return sum ? sum : 1;
-}
-
 static struct logs_filter_seen *place_of(struct logs_filter_seen *table, size_t size, uint64_t id)
 {
 	size_t i = (size_t)(id % size);
@@ -112,7 +102,7 @@ static void rebuild(struct logs_filter *filter, int64_t keep_ms)
 /* Returns false if the id was known. */
 static bool remember(struct logs_filter *filter, const char *text, int64_t at_ms)
 {
-	uint64_t id = digest(text);
+	uint64_t id = logs_digest(text);
 	struct logs_filter_seen *place;
 
 	if (filter->count * 2 >= filter->size)

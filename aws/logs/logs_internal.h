@@ -15,6 +15,9 @@ struct logs {
 int logs_call(struct logs *logs, enum aws_operation operation, const json_t *body, json_t **ret,
 	      char ret_code[96], struct err **err);
 
+/* FNV-1a hash of an event's id; never 0. */
+uint64_t logs_digest(const char *id);
+
 /* Hands out one event and counts it. */
 void logs_hand_out(struct logs_position *position, const json_t *event, const char *stream,
 		   logs_fn fn, void *arg);

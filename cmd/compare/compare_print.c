@@ -34,26 +34,30 @@ static void print_break_even(const struct compare_sheet *sheet)
 
 static void print_rules(const struct compare_sheet *sheet)
 {
-	bool all_same = true;
+	bool all_same = true, any_steps = false, any_epochs = false;
 
 	for (size_t i = 0; i < sheet->row_count; i++)
 		all_same &= sheet->rows[i].same_quality;
+	for (size_t i = 0; i < sheet->run_count; i++) {
+		any_steps |= !sheet->runs[i].by_epoch;
+		any_epochs |= sheet->runs[i].by_epoch;
+	}
 	if (sheet->step_time)
-		out_note("step times: %s, as the log tells it, without the first %d steps of each "
-			 "attempt",
+		out_note("step times: %s, as the log tells it, without the first %d steps, or the "
+			 "first epoch, of each attempt",
 			 sheet->step_time, STEP_TIMES_WARM);
-	else
-		out_note(STEP_TIMES_RULE);
+	if (!sheet->step_time && any_steps)
+		out_note("%s", STEP_TIMES_RULE);
+	if (!sheet->step_time && any_epochs)
+		out_note("%s", STEP_TIMES_EPOCHS_RULE);
 	if (sheet->throughput)
-		out_note("speed: %s, as the log tells it, without the first %d steps of each "
-			 "attempt; of several values the harmonic mean",
+		out_note("speed: %s, as the log tells it, without the first %d steps, or the first "
+			 "epoch, of each attempt; of several values the harmonic mean",
 			 sheet->throughput, STEP_TIMES_WARM);
 	if (sheet->row_count < sheet->run_count)
-		out_note("intervals: %.0f %% for all rows together, by Student's t over the "
-			 "logarithms of the speeds of repeats, their spread pooled over the rows",
-			 COMPARISON_LEVEL * 100);
+		out_note("%s", COMPARISON_RULE);
 	if (!all_same)
-		out_note(QUALITY_RULE);
+		out_note("%s", QUALITY_RULE);
 	if (sheet->metric && sheet->row_count > 1)
 		out_note("VALUE is %s at the last step that both have, GAP its largest difference "
 			 "at a step",

@@ -62,11 +62,14 @@ static json_t *difference_of_sets(const json_t *sets)
 	size_t i;
 
 	json_array_foreach (sets, i, set) {
-		const char *text = json_string_value(set);
+		const char *text = json_string_value(set), *value = strchr(text, '=') + 1;
 		AUTO(auto_free) char *field = mem_copy_n(text, strcspn(text, "="));
+		json_t *new = json_loads(value, JSON_DECODE_ANY, NULL), *row = json_object();
 
-		json_array_append_new(rows, json_pack("{s:s, s:n, s:s}", "field", field, "old",
-						      "new", text + strlen(field) + 1));
+		js_put_str(row, "field", field);
+		js_put(row, "old", json_null());
+		js_put(row, "new", new ? new : js_text(value, strlen(value)));
+		json_array_append_new(rows, row);
 	}
 	return rows;
 }
@@ -214,13 +217,14 @@ static int add_cell(struct compare *compare, const json_t *record, size_t at, st
 	const json_t *cell = json_array_get(json_object_get(record, "cells"), at);
 	const json_t *runs = json_object_get(cell, "runs"), *run;
 	const char *why = js_str(cell, "why");
-	struct measure *measure;
+	struct measure *measure = NULL;
+	size_t waiting = 0, i;
 	bool any = false;
-	size_t i;
 
 	json_array_foreach (runs, i, run) {
 		bool begun = json_object_get(compare->known, json_string_value(run));
 
+		waiting += !begun && !why;
 		if (!begun && !(why && !any && i + 1 == json_array_size(runs)))
 			continue;
 		any = true;
@@ -233,6 +237,10 @@ static int add_cell(struct compare *compare, const json_t *record, size_t at, st
 		measure->sets = json_incref(json_object_get(cell, "own"));
 		measure->why = begun ? NULL : mem_copy(why);
 	}
+	if (measure)
+		measure->waiting = waiting;
+	else
+		compare->waiting += waiting;
 	return 0;
 }
 
@@ -266,6 +274,61 @@ int compare_runs_add(struct compare *compare, struct journal *journal, const cha
 							   : add_run(compare, run, &measure, err);
 }
 
+bool compare_runs_have_ended(const struct compare *compare)
+{
+	size_t waiting = compare->waiting;
+	bool stopped = false;
+
+	for (size_t i = 0; i < compare->count; i++) {
+		const struct measure *measure = &compare->runs[i];
+
+		if (measure->status && !json_object_get(measure->status, "exit_code"))
+			return false;
+		/* Repeats of a cell that failed are left out. */
+		if (compare->sheet.rows[measure->row].runs > 0)
+			waiting += measure->waiting;
+		stopped |= measure->cell && js_is(measure->status, "state", "stopped");
+	}
+	return waiting == 0 || stopped;
+}
+
+int compare_runs_name(struct journal *journal, const char *ref, char ret[JOURNAL_RUN_MAX],
+		      struct err **err)
+{
+	json_auto_t *record = NULL;
+	int found = sweep_record_read(journal, ref, &record, err);
+
+	if (found <= 0)
+		return found < 0 ? -1 : journal_resolve(journal, ref, ret, err);
+	snprintf(ret, JOURNAL_RUN_MAX, "%s", ref);
+	return 0;
+}
+
+/* Steps and epochs have no time in common, unless samples are known of both. */
+static int check_units(const struct compare *compare, struct err **err)
+{
+	const struct measure *steps = NULL, *epochs = NULL;
+	bool samples = true;
+
+	for (size_t i = 0; i < compare->count; i++) {
+		const struct measure *measure = &compare->runs[i];
+
+		if (measure->why || !(measure->measured.steps > 0))
+			continue;
+		samples &= measure->measured.samples > 0 || measure->measured.rate > 0;
+		if (measure->by_epoch)
+			epochs = measure;
+		else
+			steps = measure;
+	}
+	if (!steps || !epochs || samples)
+		return 0;
+	err_set(err, EXIT_REFUSED, "run %s tells its epochs, and run %s its steps", epochs->run,
+		steps->run);
+	return err_hint(err, "compare runs that tell the same, or give both 'samples_per_step' or "
+			     "a metric 'samples'");
+}
+
 static int measure_runs(struct compare *compare, struct journal *journal,
 			const struct measure_question *question, struct err **err)
 {
@@ -286,11 +349,33 @@ static int measure_runs(struct compare *compare, struct journal *journal,
 				"run %s did not succeed (%s): it is compared by what it has done",
 				measure->run, state);
 		if (measure->measured.steps == 0 && !(measure->measured.rate > 0))
-			out_warning(
-				"run %s: no step is measured behind the first ten of an attempt",
-				measure->run);
+			out_warning("run %s: no %s of an attempt", measure->run,
+				    measure->by_epoch ? "epoch is measured behind the first"
+						      : "step is measured behind the first ten");
 	}
-	return 0;
+	return check_units(compare, err);
+}
+
+static const char *source_of(const struct measure *measure)
+{
+	return js_str(js_path(measure->plan, "source"), "digest");
+}
+
+/* Repeats that do not count are missing from a row that has others, and repeats of another source
+ * are none. */
+static void warn_of_repeats(const struct compare_sheet *sheet)
+{
+	for (size_t i = 0; i < sheet->run_count; i++) {
+		const struct measure *measure = &sheet->runs[i];
+		const struct measure *first = &sheet->runs[sheet->rows[measure->row].first];
+		const char *mine = source_of(measure), *other = source_of(first);
+
+		if (measure->why && !first->why)
+			out_warning("run %s does not count: %s", measure->run, measure->why);
+		else if (mine && other && strcmp(mine, other) != 0)
+			out_warning("run %s is of another source than %s, and in one row with it",
+				    measure->run, first->run);
+	}
 }
 
 void compare_runs_sheet(struct compare *compare, const char *metric)
@@ -306,6 +391,7 @@ void compare_runs_sheet(struct compare *compare, const char *metric)
 	comparison_make(measured, compare->count, sheet->rows, sheet->row_count);
 	sheet->runs = compare->runs;
 	sheet->run_count = compare->count;
+	warn_of_repeats(sheet);
 	sheet->metric = metric;
 	for (size_t i = 0; !sheet->metric && i < compare->count; i++)
 		sheet->metric = compare->runs[i].has_metric ? "loss" : NULL;

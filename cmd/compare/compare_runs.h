@@ -10,7 +10,8 @@ struct compare {
 	struct measure *runs; /* in the order in which they were added */
 	size_t count;
 	struct compare_sheet sheet;
-	json_t *known; /* ids of all runs; NULL: not asked for yet */
+	json_t *known;  /* ids of all runs; NULL: not asked for yet */
+	size_t waiting; /* runs that have not begun, of cells of which none has */
 };
 void compare_runs_release(struct compare *compare); /* for AUTO() */
 
@@ -21,6 +22,14 @@ int compare_runs_add(struct compare *compare, struct journal *journal, const cha
 
 /* Reads the options of commands that compare; EXIT_USAGE. */
 int compare_runs_question(const struct args *args, struct measure_question *ret, struct err **err);
+
+/* Finds the id of the run, or of the sweep, that the user wrote. */
+int compare_runs_name(struct journal *journal, const char *ref, char ret[JOURNAL_RUN_MAX],
+		      struct err **err);
+
+/* True if no run of the sheet goes on, and none is to begin. A sweep of which a run was stopped
+ * begins no others by itself. */
+bool compare_runs_have_ended(const struct compare *compare);
 
 /* Makes the sheet of runs that are all measured. */
 void compare_runs_sheet(struct compare *compare, const char *metric);

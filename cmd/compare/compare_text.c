@@ -9,6 +9,7 @@
 #include "cmd/view/table.h"
 #include "jobs/base/text/text.h"
 #include "jobs/run/plan/plan_difference.h"
+#include "jobs/store/order.h"
 
 #define DIFFERENCES_TOLD 6
 
@@ -35,15 +36,15 @@ static const struct compare_figure {
 	{                                                                                          \
 		title, key, offsetof(struct comparison_row, member), form, rank                    \
 	}
-	FIGURE("STEPS", "steps", steps, FORM_COUNT, 9),
+	FIGURE("SPEED", "speed", x, FORM_TIMES, 0),
+	FIGURE("CHANGE", NULL, x, FORM_PERCENT, 0),
+	FIGURE("AT LEAST", "speed_low", low, FORM_TIMES, 3),
+	FIGURE("AT MOST", "speed_high", high, FORM_TIMES, 3),
+	FIGURE("SAMPLES/S", "samples_per_second", samples_rate, FORM_RATE, 2),
 	FIGURE("MEAN", "step_seconds_mean", mean, FORM_SECONDS, 1),
 	FIGURE("P50", "step_seconds_p50", p50, FORM_SECONDS, 11),
 	FIGURE("P95", "step_seconds_p95", p95, FORM_SECONDS, 12),
-	FIGURE("SAMPLES/S", "samples_per_second", samples_rate, FORM_RATE, 2),
-	FIGURE("SPEED", "speed", x, FORM_TIMES, 0),
-	FIGURE("CHANGE", NULL, x, FORM_PERCENT, 0),
-	FIGURE("FROM", "speed_low", low, FORM_TIMES, 3),
-	FIGURE("TO", "speed_high", high, FORM_TIMES, 3),
+	FIGURE("STEPS", "steps", steps, FORM_COUNT, 9),
 	FIGURE("VALUE", "value", last_value, FORM_VALUE, 4),
 	FIGURE("BASE", "base_value", base_value, FORM_VALUE, 14),
 	FIGURE("GAP", "gap", gap, FORM_VALUE, 13),
@@ -91,12 +92,36 @@ static char *time_text(double seconds)
 	return isinf(seconds) ? mem_copy("never") : text_format_duration((int64_t)(seconds * 1000));
 }
 
+char *compare_text_percent(double times)
+{
+	double percent = (times - 1) * 100;
+
+	return mem_format(fabs(percent) < 99.95 ? "%+.1f %%" : "%+.0f %%", percent);
+}
+
+/* When the target was reached, on average of the runs that reached it. */
+static char *reached_text(const struct comparison_row *row)
+{
+	AUTO(auto_free) char *time = time_text(row->reached);
+
+	return row->reached_runs > 0 && row->reached_runs < row->runs
+		       ? mem_format("%s (%zu of %zu)", time, row->reached_runs, row->runs)
+		       : TAKE(time);
+}
+
+/* True for a value that was read, and is not a number: that is no missing value. */
+static bool is_read_nan(const struct comparison_row *row, const struct compare_figure *figure)
+{
+	return figure->form == FORM_VALUE && row->last_step >= 0 &&
+	       figure->member != offsetof(struct comparison_row, gap);
+}
+
 static char *show(const struct comparison_row *row, const struct compare_figure *figure)
 {
 	double value = figure_of(row, figure);
 
 	if (isnan(value))
-		return NULL;
+		return is_read_nan(row, figure) ? mem_copy("nan") : NULL;
 	switch (figure->form) {
 	case FORM_COUNT:
 		return mem_format("%.0f", value);
@@ -104,14 +129,16 @@ static char *show(const struct comparison_row *row, const struct compare_figure 
 		return value < 1 ? mem_format("%.4g ms", value * 1000)
 				 : mem_format("%.4g s", value);
 	case FORM_TIME:
-		return time_text(value);
+		return figure->member == offsetof(struct comparison_row, reached)
+			       ? reached_text(row)
+			       : time_text(value);
 	case FORM_RATE:
-		return mem_format("%.4g", value);
+		return mem_format(value < 9999.5 ? "%.4g" : "%.0f", value);
 	case FORM_TIMES:
 		return mem_format("%.2fx", value);
 	case FORM_PERCENT:
 		return figure->key ? mem_format("%.0f %%", value * 100)
-				   : mem_format("%+.1f %%", (value - 1) * 100);
+				   : compare_text_percent(value);
 	case FORM_USD:
 		return mem_format("%.2f", value);
 	case FORM_VALUE:
@@ -130,12 +157,13 @@ static char *run_text(const struct compare_sheet *sheet, size_t row)
 static bool is_empty(const struct compare_sheet *sheet, const struct compare_figure *figure)
 {
 	for (size_t i = 0; i < sheet->row_count; i++)
-		if (!isnan(figure_of(&sheet->rows[i], figure)))
+		if (!isnan(figure_of(&sheet->rows[i], figure)) ||
+		    is_read_nan(&sheet->rows[i], figure))
 			return false;
 	return true;
 }
 
-static char *verdict_text(const struct compare_sheet *sheet, size_t at)
+char *compare_text_verdict(const struct compare_sheet *sheet, size_t at)
 {
 	const struct measure *none = uncounted(sheet, at);
 	const char *verdict = verdict_of(sheet, at);
@@ -167,7 +195,7 @@ void compare_text_table(const struct compare_sheet *sheet, size_t width,
 		for (size_t k = 0; k < STK_LENGTH(figures); k++)
 			if (!is_empty(sheet, &figures[k]))
 				table_set(&table, column++, show(row, &figures[k]));
-		table_set(&table, column, verdict_text(sheet, i));
+		table_set(&table, column, compare_text_verdict(sheet, i));
 	}
 	table_print(&table, width, sheet->row_count, style, ret);
 }
@@ -200,6 +228,7 @@ json_t *compare_text_cells(const struct compare_sheet *sheet)
 	json_t *cells = json_object(), *columns = json_array(), *rows = json_array();
 
 	json_array_append_new(columns, json_string("run"));
+	json_array_append_new(columns, json_string("verdict"));
 	json_array_append_new(columns, json_string("runs"));
 	for (size_t k = 0; k < STK_LENGTH(figures); k++)
 		if (!is_empty(sheet, &figures[k])) {
@@ -207,11 +236,14 @@ json_t *compare_text_cells(const struct compare_sheet *sheet)
 
 			json_array_append_new(columns, json_string(title));
 		}
-	json_array_append_new(columns, json_string("verdict"));
 	for (size_t i = 0; i < sheet->row_count; i++) {
 		AUTO(auto_free) char *run = run_text(sheet, i);
-		AUTO(auto_free) char *verdict = verdict_text(sheet, i);
-		json_t *row = json_pack("[s, o]", run, json_sprintf("%zu", sheet->rows[i].runs));
+		AUTO(auto_free) char *verdict = compare_text_verdict(sheet, i);
+		json_t *row = json_array();
+
+		json_array_append_new(row, js_text(run, strlen(run)));
+		json_array_append_new(row, js_text(verdict, strlen(verdict)));
+		json_array_append_new(row, json_sprintf("%zu", sheet->rows[i].runs));
 
 		for (size_t k = 0; k < STK_LENGTH(figures); k++)
 			if (!is_empty(sheet, &figures[k])) {
@@ -219,7 +251,6 @@ json_t *compare_text_cells(const struct compare_sheet *sheet)
 
 				json_array_append_new(row, text ? json_string(text) : json_null());
 			}
-		json_array_append_new(row, json_string(verdict));
 		json_array_append_new(rows, row);
 		if (sheet->rows[i].is_best)
 			js_put(cells, "best", json_integer((json_int_t)i));
@@ -259,7 +290,7 @@ void compare_text_markdown(const struct compare_sheet *sheet, struct sb *ret)
 	sb_addc(ret, '\n');
 	for (size_t i = 0; i < sheet->row_count; i++) {
 		AUTO(auto_free) char *run = run_text(sheet, i);
-		AUTO(auto_free) char *verdict = verdict_text(sheet, i);
+		AUTO(auto_free) char *verdict = compare_text_verdict(sheet, i);
 
 		sb_addc(ret, '|');
 		add_markdown(ret, run);
@@ -277,13 +308,20 @@ void compare_text_markdown(const struct compare_sheet *sheet, struct sb *ret)
 
 /* ---- for programs ---- */
 
+static void add_csv_step(struct sb *ret, int64_t step)
+{
+	sb_addc(ret, ',');
+	if (step >= 0)
+		sb_addf(ret, "%lld", (long long)step);
+}
+
 void compare_text_csv(const struct compare_sheet *sheet, struct sb *ret)
 {
 	sb_adds(ret, "run,runs");
 	for (size_t k = 0; k < STK_LENGTH(figures); k++)
 		if (figures[k].key)
 			sb_addf(ret, ",%s", figures[k].key);
-	sb_adds(ret, ",value_step,gap_step,verdict,same_quality\n");
+	sb_adds(ret, ",value_step,gap_step,verdict,same_quality,reached_runs\n");
 	for (size_t i = 0; i < sheet->row_count; i++) {
 		const struct comparison_row *row = &sheet->rows[i];
 
@@ -296,9 +334,12 @@ void compare_text_csv(const struct compare_sheet *sheet, struct sb *ret)
 				sb_addf(ret, ",%s",
 					!isfinite(value) ? "" : text_number(value, text));
 		}
-		sb_addf(ret, ",%lld,%lld,%s,%s\n", (long long)row->last_step,
-			(long long)row->gap_step, verdict_of(sheet, i),
-			row->same_quality ? "true" : "false");
+		add_csv_step(ret, row->last_step);
+		add_csv_step(ret, row->gap_step);
+		sb_addf(ret, ",%s,%s,", verdict_of(sheet, i), row->same_quality ? "true" : "false");
+		if (sheet->target)
+			sb_addf(ret, "%zu", row->reached_runs);
+		sb_addc(ret, '\n');
 	}
 }
 
@@ -318,6 +359,8 @@ json_t *compare_text_json(const struct compare_sheet *sheet, size_t at)
 		if (figures[k].key && isfinite(value))
 			js_put(object, figures[k].key, js_number(value));
 	}
+	if (sheet->runs[row->first].by_epoch)
+		js_put_str(object, "unit", METRIC_EPOCH);
 	if (row->last_step >= 0)
 		js_put(object, "value_step", json_integer(row->last_step));
 	if (row->gap_step >= 0)

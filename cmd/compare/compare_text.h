@@ -17,10 +17,15 @@ struct compare_sheet {
 	const char *throughput, *step_time;
 };
 
+/* Returns a ratio as a change, "+8.4 %" or "+334 %"; the caller frees it. */
+char *compare_text_percent(double times);
+
+/* Returns the verdict about a row with its reason, if it has one; the caller frees it. */
+char *compare_text_verdict(const struct compare_sheet *sheet, size_t row);
 /* Returns a row as JSON, a new reference. */
 json_t *compare_text_json(const struct compare_sheet *sheet, size_t row);
 /* Returns the table as texts, {"columns": [text], "rows": [[text or null]], "best": number of that
- * row; absent: none}, a new reference. */
+ * row; absent: none}, a new reference. The first two columns are of text, the others of figures. */
 json_t *compare_text_cells(const struct compare_sheet *sheet);
 /* Appends the table: for a terminal of this width (0: a pipe), as CSV, as Markdown. */
 void compare_text_table(const struct compare_sheet *sheet, size_t width,

@@ -8,6 +8,7 @@
 #include "cmd/follow/run_view.h"
 #include "jobs/base/text/text.h"
 #include "jobs/flow/flow.h"
+#include "jobs/report/measure/sample_count.h"
 #include "jobs/store/order.h"
 
 void measure_release(struct measure *measure)
@@ -145,14 +146,11 @@ struct measure_readings {
 	const struct run_series *series;
 	const struct measure_question *question;
 	struct step_times *times, *told; /* by the clock; by the log's own word */
+	struct sample_count counted;
 	int64_t train_ms;
 	size_t step, curve, target, samples, throughput, step_time; /* metrics; SIZE_MAX: none */
 	int curve_node, told_node;                                  /* -1: not known yet */
 	double rates, inverse;                                      /* number, and sum of 1/rate */
-	struct {
-		int64_t attempt, step;
-		double value;
-	} counted; /* the first count of samples of an attempt */
 };
 
 /* Takes the speed from where the log tells it. */
@@ -180,43 +178,30 @@ static void take_told(struct measure_readings *readings, const struct run_readin
 	readings->measure->measured.rate = readings->rates / readings->inverse;
 }
 
-/* Takes the samples of a step from a metric that counts them. */
-static void take_samples(struct measure_readings *readings, const struct run_reading *reading)
-{
-	int64_t steps = reading->step - readings->counted.step;
-
-	if (reading->metric != readings->samples || reading->step < 0)
-		return;
-	if (reading->attempt != readings->counted.attempt) {
-		readings->counted.attempt = reading->attempt;
-		readings->counted.step = reading->step;
-		readings->counted.value = reading->value;
-	} else if (steps > 0 && reading->value > readings->counted.value) {
-		readings->measure->measured.samples =
-			(reading->value - readings->counted.value) / (double)steps;
-	}
-}
-
 static int on_reading(void *arg, const struct run_reading *reading, struct err **err)
 {
 	struct measure_readings *readings = arg;
 	struct measured_run *ret = &readings->measure->measured;
 	const struct measure_watch *watch = readings->question->watch;
 	struct step_times *times = readings->times;
-	size_t spans = times->count;
+	uint64_t added = times->added;
 
 	(void)err;
 	if (watch && watch->reading)
 		watch->reading(watch->arg, reading);
-	if (reading->metric == readings->step)
+	if (reading->metric == readings->step) {
+		step_times_start(times, reading->attempt, reading->start, reading->node);
 		step_times_add(times, reading->attempt, reading->node, reading->step,
 			       reading->at.ms, reading->late || reading->at.ms == 0);
-	if (watch && watch->span && times->count > spans)
-		watch->span(watch->arg, &times->spans[spans], reading);
+	}
+	if (reading->metric == readings->samples)
+		sample_count_add(&readings->counted, reading->attempt, reading->node, reading->step,
+				 reading->value);
+	if (watch && watch->span && times->added > added)
+		watch->span(watch->arg, &times->newest, reading);
 	if (!reading->counts)
 		return 0;
 	take_told(readings, reading);
-	take_samples(readings, reading);
 	if (reading->metric == readings->curve && reading->step >= 0) {
 		if (readings->curve_node < 0)
 			readings->curve_node = reading->node;
@@ -253,6 +238,7 @@ static int read_series(struct journal *journal, const struct measure_question *q
 					     .train_ms = train_begin(ret->status),
 					     .curve_node = -1,
 					     .told_node = -1 };
+	const struct run_series_loss *losses;
 
 	if (question->lenient && json_array_size(json_object_get(ret->plan, "metrics")) == 0)
 		return 0;
@@ -261,9 +247,12 @@ static int read_series(struct journal *journal, const struct measure_question *q
 	if (question->watch && question->watch->series)
 		question->watch->series(question->watch->arg, series);
 	readings.series = series;
-	readings.step = run_series_find(series, METRIC_STEP);
+	readings.step = order_progress_metric(json_object_get(ret->plan, "metrics"));
+	readings.samples = run_series_find(series, METRIC_SAMPLES);
+	ret->by_epoch = events->times->epochs =
+		readings.step != SIZE_MAX &&
+		strcmp(run_series_name(series, readings.step), METRIC_EPOCH) == 0;
 	readings.curve = run_series_find(series, question->metric ? question->metric : "loss");
-	readings.samples = run_series_find(series, "samples");
 	if (question->metric && readings.curve == SIZE_MAX)
 		return run_series_absent(series, ret->run, question->metric, EXIT_REFUSED, err);
 	if (find_asked(&readings, question->target.metric, &readings.target, err) < 0 ||
@@ -275,6 +264,10 @@ static int read_series(struct journal *journal, const struct measure_question *q
 	ret->has_metric = readings.curve != SIZE_MAX;
 	if (run_series_each(series, on_reading, &readings, err) < 0)
 		return -1;
+	ret->measured.samples = sample_count_per_step(&readings.counted);
+	ret->loss_count = run_series_losses(series, &losses);
+	if (ret->loss_count > 0)
+		ret->loss = losses[0];
 	curve_sort(&ret->measured.curve);
 	return 0;
 }

@@ -39,11 +39,16 @@ struct measure {
 	json_t *plan, *status; /* owned; NULL: the run never began */
 	size_t row;            /* of the sheet */
 	/* of a run of a sweep, owned; NULL: of none */
-	char *cell;   /* by which its repeats are known */
-	json_t *sets; /* the overrides of the cell */
-	char *why;    /* why it does not count: it failed, or never began; NULL: it does */
+	char *cell;     /* by which its repeats are known */
+	json_t *sets;   /* the overrides of the cell */
+	char *why;      /* why it does not count: it failed, or never began; NULL: it does */
+	size_t waiting; /* repeats of its cell that have not begun; told by one of its runs */
 	struct measured_run measured;
 	bool has_metric; /* the one whose curves are compared */
+	bool by_epoch;   /* epochs stand for steps */
+	/* Places where a service has lost lines of a log; the first of them. */
+	size_t loss_count;
+	struct run_series_loss loss;
 };
 void measure_release(struct measure *measure);
 

@@ -30,27 +30,37 @@ void curves_release(struct curves *curves)
 
 void curves_series(struct curves *curves, const struct run_series *series)
 {
+	size_t progress =
+		order_progress_metric(json_object_get(run_series_plan(series), "metrics"));
+
 	curves->count = run_series_metrics(series);
 	curves->metrics = mem_zero(curves->count, sizeof *curves->metrics);
 	for (size_t i = 0; i < curves->count; i++) {
 		curves->metrics[i].name = mem_copy(run_series_name(series, i));
 		curves->metrics[i].node = -1;
-		curves->by_step |= strcmp(curves->metrics[i].name, METRIC_STEP) == 0;
+	}
+	if (progress != SIZE_MAX) {
+		curves->by_step = true;
+		curves->unit = curves->metrics[progress].name;
 	}
 }
 
 static void note_attempt(struct curves *curves, const struct run_reading *reading)
 {
-	struct curves_attempt *newest =
-		curves->attempt_count > 0 ? &curves->attempts[curves->attempt_count - 1] : NULL;
+	struct curves_attempt *newest = NULL;
 
 	if (reading->step < 0)
 		return;
-	if (!newest || newest->number != reading->attempt) {
+	for (size_t i = curves->attempt_count; i-- > 0 && !newest;)
+		if (curves->attempts[i].number == reading->attempt &&
+		    curves->attempts[i].start == reading->start)
+			newest = &curves->attempts[i];
+	if (!newest) {
 		curves->attempts =
 			mem_room(curves->attempts, curves->attempt_count, sizeof *curves->attempts);
 		newest = &curves->attempts[curves->attempt_count++];
-		*newest = (struct curves_attempt){ reading->attempt, reading->step, -1 };
+		*newest = (struct curves_attempt){ reading->attempt, reading->start, reading->step,
+						   -1 };
 	}
 	if (reading->step < newest->first)
 		newest->first = reading->step;
@@ -116,7 +126,7 @@ void curves_span(struct curves *curves, const struct step_span *span,
 /* ---- charts ---- */
 
 /* All curves together. */
-#define POINTS_MAX 60000
+#define POINTS_MAX 40000
 
 struct curves_all {
 	struct curves *curves;
@@ -179,6 +189,18 @@ static void add_band(json_t *bands, double from, double to)
 	json_array_append_new(bands, json_pack("{s:f, s:f}", "from", from, "to", to));
 }
 
+/* "attempt 2", with the run if there are several, and the start if it is not the first. */
+static char *attempt_words(const struct curves_all *all, size_t run,
+			   const struct curves_attempt *attempt)
+{
+	AUTO(auto_free)
+	char *start =
+		attempt->start > 0 ? mem_format(", start %zu", attempt->start + 1) : mem_copy("");
+
+	return mem_format("%s%sattempt %lld%s", all->count > 1 ? all->runs[run].run : "",
+			  all->count > 1 ? ": " : "", (long long)attempt->number, start);
+}
+
 /* Marks where the attempts of a run began, and the steps that they made again. */
 static void add_attempts(const struct curves_all *all, size_t run, json_t *chart)
 {
@@ -189,10 +211,7 @@ static void add_attempts(const struct curves_all *all, size_t run, json_t *chart
 	for (size_t i = 1; i < curves->attempt_count && curves->by_step; i++) {
 		const struct curves_attempt *attempt = &curves->attempts[i];
 
-		add_mark(chart, (double)attempt->first,
-			 all->count == 1 ? mem_format("attempt %lld", (long long)attempt->number)
-					 : mem_format("%s: attempt %lld", all->runs[run].run,
-						      (long long)attempt->number));
+		add_mark(chart, (double)attempt->first, attempt_words(all, run, attempt));
 		if (attempt->replayed_to >= 0)
 			add_band(bands, (double)attempt->first, (double)attempt->replayed_to);
 	}
@@ -225,7 +244,8 @@ static void add_metric(const struct curves_all *all, size_t run, struct curves_m
 	const char *id = all->runs[run].run;
 
 	if (metric->line.count > 0)
-		curves_chart_line(chart, &metric->line, all->parts, mem_copy(id), run, false);
+		curves_chart_line(chart, &metric->line, all->parts, mem_copy(id),
+				  all->runs[run].row, false);
 	*width = fmax(*width, metric->line.width);
 	for (size_t k = 0; k < metric->past_count; k++) {
 		size_t parts = all->parts < CURVES_PAST_PARTS ? all->parts : CURVES_PAST_PARTS;
@@ -234,7 +254,7 @@ static void add_metric(const struct curves_all *all, size_t run, struct curves_m
 			curves_chart_line(chart, &metric->past[k].line, parts,
 					  mem_format("%s attempt %lld, superseded", id,
 						     (long long)metric->past[k].attempt),
-					  run, true);
+					  all->runs[run].row, true);
 	}
 	if (metric->past_left > 0)
 		sb_addf(more, "Run %s: superseded readings of later attempts are not drawn: %zu. ",
@@ -268,7 +288,8 @@ static void add_chart(const struct curves_all *all, const char *name, json_t *ch
 				continue;
 			if (!chart)
 				chart = curves_chart_new(
-					name, "", all->curves[i].by_step ? "step" : "seconds");
+					name, "",
+					all->curves[i].by_step ? all->curves[i].unit : "seconds");
 			add_metric(all, i, metric, chart, &width, &more);
 			superseded |= metric->past_count > 0;
 			add_attempts(all, i, chart);
@@ -284,14 +305,20 @@ static void add_chart(const struct curves_all *all, const char *name, json_t *ch
 
 static void add_speed(const struct curves_all *all, json_t *charts)
 {
-	json_t *chart = curves_chart_new("throughput", "", "step");
-	bool samples = true;
+	json_t *chart;
+	bool samples = true, epochs = false;
 	double width = 0;
 
-	for (size_t i = 0; i < all->count; i++)
+	for (size_t i = 0; i < all->count; i++) {
+		epochs |= all->runs[i].by_epoch;
 		samples &=
 			all->curves[i].speed.count == 0 || isfinite(all->runs[i].measured.samples);
-	js_put_str(chart, "unit", samples ? "samples/s" : "steps/s");
+	}
+	chart = curves_chart_new("throughput",
+				 samples  ? "samples/s"
+				 : epochs ? "epochs/s"
+					  : "steps/s",
+				 epochs ? METRIC_EPOCH : METRIC_STEP);
 	for (size_t i = 0; i < all->count; i++) {
 		struct thin *speed = &all->curves[i].speed;
 		double factor = samples ? all->runs[i].measured.samples : 1;
@@ -304,7 +331,8 @@ static void add_speed(const struct curves_all *all, json_t *charts)
 		}
 		speed->first.y *= factor;
 		speed->last.y *= factor;
-		curves_chart_line(chart, speed, all->parts, mem_copy(all->runs[i].run), i, false);
+		curves_chart_line(chart, speed, all->parts, mem_copy(all->runs[i].run),
+				  all->runs[i].row, false);
 		width = fmax(width, speed->width);
 		add_attempts(all, i, chart);
 	}
@@ -386,10 +414,13 @@ static void add_distribution(const struct curves_all *all, json_t *charts)
 	chart = curves_chart_new("distribution of step times", "% of the steps", "seconds a step");
 	js_put(chart, "bars", json_true());
 	for (size_t i = 0; i < all->count; i++) {
-		json_t *line = json_object();
+		json_t *line;
 
+		if (!(all->curves[i].longest > 0)) /* no step of it is measured */
+			continue;
+		line = json_object();
 		js_put_str(line, "name", all->runs[i].run);
-		js_put(line, "color", json_integer((json_int_t)i));
+		js_put(line, "color", json_integer((json_int_t)all->runs[i].row));
 		js_put(line, "points", bars_of(&all->curves[i], from, to, wide));
 		json_array_append_new(json_object_get(chart, "lines"), line);
 	}

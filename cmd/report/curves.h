@@ -28,15 +28,18 @@ struct curves_metric {
 	uint64_t superseded, replayed, early; /* readings; early: before the first step */
 };
 
-/* An attempt of a training, by its steps. */
+/* A start of the command in an attempt of a training, by its steps. */
 struct curves_attempt {
-	int64_t number, first, replayed_to; /* -1: none */
+	int64_t number;
+	size_t start;               /* from 0 */
+	int64_t first, replayed_to; /* -1: none */
 };
 
 struct curves {
 	struct curves_metric *metrics; /* owned */
 	size_t count;
-	bool by_step; /* else by seconds since the run began */
+	bool by_step;     /* else by seconds since the run began */
+	const char *unit; /* with by_step: step or epoch; borrowed from the metrics */
 	int64_t begun_ms;
 	struct thin speed;                 /* steps a second */
 	double bins[CURVES_BINS], longest; /* steps in each; seconds of the longest */

@@ -7,7 +7,7 @@
 #include "cmd/report/curves.h"
 #include "jobs/base/usage.h"
 #include "jobs/report/measure/usage_rules.h"
-#include "jobs/run/attempt/run_series.h"
+#include "jobs/run/attempt/run_usage.h"
 #include "jobs/store/order.h"
 
 #define NODES_DRAWN 4
@@ -170,7 +170,7 @@ int node_usage_put(struct journal *journal, json_t *run, bool several, size_t co
 	for (size_t i = 0; i < LINES; i++)
 		curves->values[i] = NAN;
 	curves->rules = usage_rules_new(has_steps(run_series_plan(series)));
-	result = run_series_usage(series, on_figure, curves, err);
+	result = run_usage_each(series, on_figure, curves, err);
 	end_moment(curves);
 	if (result == 0 && curves->at_ms > 0) {
 		add_charts(curves, id, several, color, charts);

@@ -9,6 +9,7 @@
 #include "cmd/report/course.h"
 #include "cmd/report/curves.h"
 #include "cmd/report/node_usage.h"
+#include "cmd/view/reading_line.h"
 #include "jobs/base/text/text.h"
 #include "jobs/cache/graphs/graph_key.h"
 #include "jobs/report/measure/quality.h"
@@ -72,6 +73,21 @@ static bool has_ended(const struct measure *measure)
 	return json_object_get(measure->status, "exit_code") != NULL;
 }
 
+static void add_loss(json_t *notes, const struct measure *measure)
+{
+	AUTO(sb_release) struct sb note = SB_INIT_MAX(400);
+
+	sb_adds(&note, "The service has lost lines of the log, and readings with them: ");
+	reading_line_add_loss(&note, &measure->loss);
+	if (measure->loss_count > 1)
+		sb_addf(&note, ", and at %zu more places", measure->loss_count - 1);
+	sb_addc(&note, '.');
+	json_array_append_new(notes, json_string(note.text));
+}
+
+/* The runs of a sweep are many: those that went well are told in one sentence. */
+#define OUTCOMES_TOLD 3
+
 static json_t *notes_of(const struct measure *measure)
 {
 	json_t *notes = json_array();
@@ -85,8 +101,14 @@ static json_t *notes_of(const struct measure *measure)
 							 "curves and no step times: 'stoker help "
 							 "metrics'."));
 	else if (!(measure->measured.steps > 0))
-		json_array_append_new(notes, json_string("No step time is known behind the first "
-							 "ten steps of an attempt."));
+		json_array_append_new(
+			notes, json_string(measure->by_epoch
+						   ? "No time of an epoch is known behind the "
+						     "first epoch of an attempt."
+						   : "No step time is known behind the first ten "
+						     "steps of an attempt."));
+	if (measure->loss_count > 0)
+		add_loss(notes, measure);
 	return notes;
 }
 
@@ -128,10 +150,13 @@ static char *outcome_of(const struct measure *measure)
 	double total = js_real(json_object_get(status, "ledger"), "total", 0);
 	AUTO(auto_free) char *time = text_format_duration((int64_t)(total * 1000));
 	AUTO(auto_free)
-	char *cost = json_object_get(status, "cost")
-			     ? mem_format(", %.2f USD", measure->measured.cost)
+	char *cost = json_object_get(json_object_get(status, "cost"), "accrued")
+			     ? mem_format(", %.2f USD",
+					  js_real(json_object_get(status, "cost"), "accrued", 0))
 			     : mem_copy("");
 
+	if (!status)
+		return mem_format("Run %s never began: %s.", measure->run, measure->why);
 	return mem_format("Run %s: %s%s%s, after %s%s.", measure->run, state ? state : "not known",
 			  reason ? ": " : "", reason ? reason : "", time, cost);
 }
@@ -141,20 +166,64 @@ static char *judgement_of(const struct compare *compare, size_t at)
 {
 	const struct compare_sheet *sheet = &compare->sheet;
 	const struct comparison_row *row = &sheet->rows[at];
-	const char *run = compare->runs[row->first].run, *base = compare->runs[0].run;
+	const char *run = compare->runs[row->first].run;
+	const char *base = compare->runs[sheet->rows[0].first].run;
+	AUTO(auto_free) char *verdict = compare_text_verdict(sheet, at);
+	AUTO(auto_free) char *change = compare_text_percent(row->x);
 	const char *quality = row->same_quality ? "" : "; quality: not assessed";
 
 	if (row->verdict == COMPARISON_FASTER || row->verdict == COMPARISON_SLOWER)
-		return mem_format(
-			"%s is %s than %s: %.2fx (%+.1f %%), between %.2fx and %.2fx%s%s.", run,
-			comparison_words[row->verdict], base, row->x, (row->x - 1) * 100, row->low,
-			row->high, row->is_best ? "; it is the best" : "", quality);
+		return mem_format("%s is %s than %s: %.2fx (%s), between %.2fx and %.2fx%s%s.", run,
+				  comparison_words[row->verdict], base, row->x, change, row->low,
+				  row->high, row->is_best ? "; it is the best" : "", quality);
 	if (isfinite(row->x))
-		return mem_format("%s against %s: %s; %.2fx (%+.1f %%) as measured%s.", run, base,
-				  comparison_words[row->verdict], row->x, (row->x - 1) * 100,
-				  quality);
-	return mem_format("%s against %s: %s%s.", run, base, comparison_words[row->verdict],
-			  quality);
+		return mem_format("%s against %s: %s; %.2fx (%s) as measured.", run, base, verdict,
+				  row->x, change);
+	return mem_format("%s: %s.", run, verdict);
+}
+
+/* What a team asks first: which row to take. */
+static char *best_of(const struct compare *compare)
+{
+	const struct compare_sheet *sheet = &compare->sheet;
+	const char *base = compare->runs[sheet->rows[0].first].run;
+
+	for (size_t i = 1; i < sheet->row_count; i++) {
+		AUTO(auto_free) char *words = NULL;
+		AUTO(auto_free) char *change = NULL;
+
+		if (!sheet->rows[i].is_best)
+			continue;
+		words = plan_difference_words(sheet->differences[i], DIFFERENCES_TOLD);
+		change = compare_text_percent(sheet->rows[i].x);
+		return mem_format("The best is %s, %.2fx (%s) as fast as %s, with %s.",
+				  compare->runs[sheet->rows[i].first].run, sheet->rows[i].x, change,
+				  base, words);
+	}
+	return mem_format("No row is shown to be faster than %s with the same quality.", base);
+}
+
+/* Adds how the runs went: each, or of many those that did not succeed and how many did. */
+static void add_outcomes(const struct compare *compare, json_t *verdict)
+{
+	size_t succeeded = 0;
+	double cost = 0;
+
+	for (size_t i = 0; i < compare->count; i++) {
+		const json_t *status = compare->runs[i].status;
+		bool well = js_is(status, "state", "succeeded");
+
+		succeeded += well;
+		cost += js_real(json_object_get(status, "cost"), "accrued", 0);
+		if (!well || compare->count <= OUTCOMES_TOLD)
+			add_text(verdict, outcome_of(&compare->runs[i]));
+	}
+	if (compare->count <= OUTCOMES_TOLD)
+		return;
+	add_text(verdict,
+		 cost > 0 ? mem_format("%zu of %zu runs succeeded; all cost %.2f USD.", succeeded,
+				       compare->count, cost)
+			  : mem_format("%zu of %zu runs succeeded.", succeeded, compare->count));
 }
 
 static json_t *verdict_of(const struct compare *compare, const json_t *runs)
@@ -162,10 +231,11 @@ static json_t *verdict_of(const struct compare *compare, const json_t *runs)
 	json_t *verdict = json_array(), *run;
 	size_t at;
 
+	if (compare->sheet.row_count > 1)
+		add_text(verdict, best_of(compare));
 	for (size_t i = 1; i < compare->sheet.row_count; i++)
 		add_text(verdict, judgement_of(compare, i));
-	for (size_t i = 0; i < compare->count; i++)
-		add_text(verdict, outcome_of(&compare->runs[i]));
+	add_outcomes(compare, verdict);
 	json_array_foreach (runs, at, run)
 		node_usage_verdict(run, verdict);
 	return verdict;
@@ -175,16 +245,18 @@ static json_t *rules_of(const struct compare *compare)
 {
 	const struct compare_sheet *sheet = &compare->sheet;
 	json_t *rules = json_array();
+	bool any_steps = false, any_epochs = false;
 
-	json_array_append_new(rules, json_string(STEP_TIMES_RULE));
+	for (size_t i = 0; i < compare->count; i++) {
+		any_steps |= !compare->runs[i].by_epoch;
+		any_epochs |= compare->runs[i].by_epoch;
+	}
+	if (any_steps)
+		json_array_append_new(rules, json_string(STEP_TIMES_RULE));
+	if (any_epochs)
+		json_array_append_new(rules, json_string(STEP_TIMES_EPOCHS_RULE));
 	if (compare->count > 1 && sheet->row_count < sheet->run_count)
-		add_text(
-			rules,
-			mem_format(
-				"intervals: %.0f %% for all rows together, by Student's t over the "
-				"logarithms of the speeds of repeats, their spread pooled over the "
-				"rows",
-				COMPARISON_LEVEL * 100));
+		json_array_append_new(rules, json_string(COMPARISON_RULE));
 	if (compare->count > 1)
 		json_array_append_new(rules, json_string(QUALITY_RULE));
 	if (sheet->metric && sheet->row_count > 1)
@@ -301,10 +373,8 @@ int report_data_collect(const struct args *args, struct journal *journal, bool r
 	curves = mem_zero(compare.count, sizeof *curves);
 	result = measure_all(&compare, curves, journal, runs, used, err);
 	if (result == 0) {
-		*ret_ended = true;
-		for (size_t i = 0; i < compare.count; i++)
-			*ret_ended &= has_ended(&compare.runs[i]);
 		compare_runs_sheet(&compare, NULL);
+		*ret_ended = compare_runs_have_ended(&compare);
 		*ret = data_of(&compare, curves, runs, used);
 		if (renewed && !*ret_ended)
 			js_put(*ret, "renewed", json_true());

@@ -10,6 +10,7 @@
 #include "cmd/sweep/sweep_best.h"
 #include "cmd/sweep/sweep_cell.h"
 #include "jobs/base/process/loop.h"
+#include "jobs/base/text/text.h"
 #include "jobs/run/background.h"
 #include "jobs/run/driver.h"
 #include "jobs/run/request.h"
@@ -229,7 +230,8 @@ static int decide(struct sweep_work *work, size_t at, struct err **err)
 	if (sweep_best_find(work->options->journal, work->options->record, work->options->question,
 			    &best, err) < 0)
 		return -1;
-	sets = json_copy(json_object_get(cell_of(work, best), "sets"));
+	sets = json_array();
+	spec_sweep_put_on_top(sets, json_object_get(cell_of(work, best), "sets"));
 	json_array_extend(sets, json_object_get(cell, "own"));
 	js_put(cell, "sets", sets);
 	out_note("cell %zu (%s) is on top of cell %zu (%s)", at + 1, js_str(cell, "name"), best + 1,
@@ -241,6 +243,26 @@ static int decide(struct sweep_work *work, size_t at, struct err **err)
 static bool is_ours(const struct err *why)
 {
 	return why->code == EXIT_UNREACHABLE || why->code == EXIT_DEFECT || err_passes(why);
+}
+
+/* Warns of a run of another source than that with which the sweep began: cells are compared then
+ * that differ by more than their settings. Files that appear beside the source are part of it, such
+ * as the log of this command, so nothing is refused. */
+static void check_source(const struct sweep_work *work, const struct sweep_run *run,
+			 const struct plan *plan)
+{
+	const char *first = js_str(work->options->record, "source");
+	const char *now = js_str(js_path(plan->json, "source"), "digest");
+	const json_t *sets = json_object_get(cell_of(work, run->cell), "sets"), *set;
+	size_t i;
+
+	if (!first || !now || strcmp(first, now) == 0)
+		return;
+	json_array_foreach (sets, i, set)
+		if (text_starts(json_string_value(set), "source."))
+			return;
+	out_warning("run %s: the source has changed since sweep %s began", run->id,
+		    js_str(work->options->record, "sweep"));
 }
 
 /* Notes in the record that the cell is not supported. What refused a plan that is good lies
@@ -270,6 +292,7 @@ static int begin(struct sweep_work *work, struct sweep_run *run, struct err **er
 		return -1;
 	if (sweep_cell_plan(work->options->spec, json_object_get(cell, "sets"), journal, &plan,
 			    &why) == 0) {
+		check_source(work, run, plan);
 		options.plan = plan;
 		if (driver_begin(journal, &options, &why) == 0) {
 			run->state = SWEEP_GOES;

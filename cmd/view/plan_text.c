@@ -109,6 +109,21 @@ static void print_processes(const json_t *processes, const char *phase)
 		 js_str(processes, "reason"));
 }
 
+void plan_text_print_preload(const json_t *rows)
+{
+	const json_t *row;
+	size_t i;
+
+	json_array_foreach (rows, i, row) {
+		const char *why = js_str(row, "why");
+
+		out_line("%-8s %s%s%s", i == 0 ? "preload:" : "", js_str(row, "url"),
+			 why ? ": nothing can be had from there: "
+			     : ", if the cache is empty when the run begins",
+			 why ? why : "");
+	}
+}
+
 void plan_text_print_derived(const json_t *plan)
 {
 	const json_t *row;

@@ -25,6 +25,9 @@ void plan_text_print_changes(const json_t *changes, size_t most);
  * in the form of order_planned() and order_difference(). */
 void plan_text_print_requests(const json_t *plan, const json_t *requests, const json_t *difference);
 
+/* Prints the rows of cache_preload_view(), a line each. */
+void plan_text_print_preload(const json_t *rows);
+
 /* Prints the derived values, a line each. */
 void plan_text_print_derived(const json_t *plan);
 

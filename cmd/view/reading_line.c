@@ -22,3 +22,25 @@ json_t *reading_line_json(const char *run, const struct run_reading *reading)
 		js_put(object, "late", json_true());
 	return object;
 }
+
+json_t *reading_line_loss_json(const char *run, const struct run_series_loss *loss)
+{
+	json_t *object = json_object();
+
+	js_put_str(object, "run", run);
+	js_put(object, "attempt", json_integer(loss->attempt));
+	js_put(object, "node", json_integer(loss->node));
+	if (loss->after_step >= 0)
+		js_put(object, "after_step", json_integer(loss->after_step));
+	js_put(object, "lost", json_true());
+	return object;
+}
+
+void reading_line_add_loss(struct sb *out, const struct run_series_loss *loss)
+{
+	sb_addf(out, "attempt %lld, node %d, ", (long long)loss->attempt, loss->node);
+	if (loss->after_step >= 0)
+		sb_addf(out, "behind step %lld", (long long)loss->after_step);
+	else
+		sb_adds(out, "before the first step");
+}

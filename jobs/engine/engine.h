@@ -152,7 +152,16 @@ struct engine_ops {
 	 * latest logs() call. ms 0: not known. NULL if no service records it. */
 	struct utc (*log_time)(struct engine *engine, const char *name, const char *prefix,
 			       int node, uint64_t offset);
-	/* The same for people, to a second or two, and for any line. ms 0: not known. */
+	/* Identity of the line at this offset, the same for whoever reads the log; likewise for
+	 * lines of the latest logs() call. 0: not known. NULL if no service gives its lines one.
+	 * All of log_place, log_time, log_id and log_lacks_end are set, or log_id is not. */
+	uint64_t (*log_id)(struct engine *engine, const char *name, const char *prefix, int node,
+			   uint64_t offset);
+	/* True if the end of the log must have been there, and has not come: the service has lost
+	 * it. For an attempt that describe() calls ended, and a log that is read to its end. NULL
+	 * if no log can lack its end. */
+	bool (*log_lacks_end)(struct engine *engine, const char *name, int node);
+	/* Its time for people, to a second or two, and for any line. ms 0: not known. */
 	struct utc (*log_written)(struct engine *engine, const char *name, const char *prefix,
 				  int node, uint64_t offset);
 	/* Report of a node's agent, from the nearest copy, as of a moment ago: 1, 0 absent, -1.

@@ -242,6 +242,9 @@ static void step_claim(void *arg)
 	master = network_join(agent->claim.master_addr, agent->claim.master_port);
 	agent->config.restart = agent->claim.restart;
 	uploader_claimed(&agent->uploader, agent->config.restart);
+	/* Readers of the log know by it where the lines of this start begin. */
+	if (agent->config.restart > 0)
+		MESSAGE_SET(&agent->report.said, restart, agent->config.restart);
 	MESSAGE_SET(&agent->report.said, claimed, agent->claim.taken_ms);
 	MESSAGE_SET_TEXT(&agent->report.said, master, master);
 	/* Reported before the unpacking, which takes time: from here on the machines are held. */

@@ -134,7 +134,6 @@ void report_resumed(struct report *report)
 
 	if (report->config->restart == 0)
 		return;
-	MESSAGE_SET(&report->said, restart, report->config->restart);
 	if (!order->resume_from)
 		return;
 	MESSAGE_MARK(&report->said, resumed);

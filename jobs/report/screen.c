@@ -250,6 +250,9 @@ bool screen_scrolls(const struct event *ev, enum status_icon *ret_mark)
 	case EV_TRAIN_SPOILED:
 		*ret_mark = MARK_BAD;
 		return true;
+	case EV_CACHE_PRELOADED:
+		*ret_mark = strstr(ev->reason, "not preloaded") ? MARK_WARN : MARK_GOOD;
+		return true;
 	case EV_CACHE_REPAIRED:
 	case EV_IMAGE_MOVED:
 	case EV_ATTEMPT_UNCERTAIN:

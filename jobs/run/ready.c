@@ -156,10 +156,21 @@ static int take_run_patiently(struct driver *driver, struct err **err)
 	return 0;
 }
 
+static int record_preload(struct driver *driver, const char *words, struct err **err)
+{
+	struct event ev = { .kind = EV_CACHE_PRELOADED };
+
+	if (!words)
+		return 0;
+	EVENT_SET_STR(&ev, reason, words);
+	return driver_record(driver, &ev, err);
+}
+
 /* The same, and begins the run if it is new. */
 int ready_make(struct driver *driver, struct err **err)
 {
 	const struct plan *plan = driver->options->plan;
+	AUTO(auto_free) char *preloaded = NULL;
 
 	if (take_run_patiently(driver, err) < 0)
 		return -1;
@@ -174,11 +185,12 @@ int ready_make(struct driver *driver, struct err **err)
 	    image_plan_resolve(driver->plan, err) < 0 || cache_gate_make(driver, err) < 0 ||
 	    preflight_places(&driver->probe, driver->plan, driver->journal, err) < 0 ||
 	    submit_job_env(driver->plan, &driver->job_env, err) < 0 ||
-	    plan_publish(plan, err) < 0 || aws_account_pin(plan->json, err) < 0)
+	    cache_preload(driver, &preloaded, err) < 0 || plan_publish(plan, err) < 0 ||
+	    aws_account_pin(plan->json, err) < 0)
 		return -1;
 	own_places_remember(journal_dir(driver->journal), plan->json);
 	driver->trusts = true;
-	return begin_run(driver, err);
+	return begin_run(driver, err) < 0 || record_preload(driver, preloaded, err) < 0 ? -1 : 0;
 }
 
 void ready_release(struct driver *driver)

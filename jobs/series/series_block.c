@@ -35,7 +35,15 @@ static void put_fixed(unsigned char *at, uint64_t value, size_t bytes)
 		at[i] = (unsigned char)(value >> (8 * i));
 }
 
-static uint64_t get_fixed(const unsigned char *at, size_t bytes)
+void series_block_put_number(struct sb *out, uint64_t value, size_t bytes)
+{
+	unsigned char fixed[8];
+
+	put_fixed(fixed, value, bytes);
+	sb_add(out, fixed, bytes);
+}
+
+uint64_t series_block_get_number(const unsigned char *at, size_t bytes)
 {
 	uint64_t value = 0;
 
@@ -105,15 +113,13 @@ bool series_block_has_room(const struct series_block *block, size_t readings)
 void series_block_add(struct series_block *block, const struct series_point *point)
 {
 	struct sb *out = &block->payload;
-	unsigned char value[8];
 	uint64_t bits;
 
 	memcpy(&bits, &point->value, sizeof bits);
-	put_fixed(value, bits, sizeof value);
 	add_varint(out, point->metric);
 	add_varint(out, zigzag(point->step, block->last.step));
 	add_varint(out, zigzag(point->at.ms, block->last.at.ms));
-	sb_add(out, value, sizeof value);
+	series_block_put_number(out, bits, sizeof bits);
 	block->last = *point;
 	block->count++;
 }
@@ -151,22 +157,22 @@ size_t series_block_decode(const void *bytes, size_t len, struct series_block *r
 
 	if (len < SERIES_HEADER_BYTES || memcmp(head, MAGIC, strlen(MAGIC)) != 0)
 		return 0;
-	payload = (size_t)get_fixed(head + 8, 4);
+	payload = (size_t)series_block_get_number(head + 8, 4);
 	if (payload > SERIES_PAYLOAD_MAX || payload > len - SERIES_HEADER_BYTES)
 		return 0;
 	sum = crc32(crc32(0, NULL, 0), head + SUM_FROM,
 		    (uInt)(SERIES_HEADER_BYTES - SUM_FROM + payload));
-	if (sum != get_fixed(head + 12, 4))
+	if (sum != series_block_get_number(head + 12, 4))
 		return 0;
 	*ret = (struct series_block){
-		.from = get_fixed(head + 16, 8),
-		.to = get_fixed(head + 24, 8),
-		.step_before = (int64_t)get_fixed(head + 32, 8),
-		.step_after = (int64_t)get_fixed(head + 40, 8),
-		.metrics = (uint32_t)get_fixed(head + 48, 4),
-		.start = (uint32_t)get_fixed(head + 52, 4),
-		.count = (uint32_t)get_fixed(head + 56, 4),
-		.flags = (uint32_t)get_fixed(head + 60, 4),
+		.from = series_block_get_number(head + 16, 8),
+		.to = series_block_get_number(head + 24, 8),
+		.step_before = (int64_t)series_block_get_number(head + 32, 8),
+		.step_after = (int64_t)series_block_get_number(head + 40, 8),
+		.metrics = (uint32_t)series_block_get_number(head + 48, 4),
+		.start = (uint32_t)series_block_get_number(head + 52, 4),
+		.count = (uint32_t)series_block_get_number(head + 56, 4),
+		.flags = (uint32_t)series_block_get_number(head + 60, 4),
 		.bytes = head + SERIES_HEADER_BYTES,
 		.end = head + SERIES_HEADER_BYTES + payload,
 	};
@@ -180,7 +186,7 @@ bool series_block_next(struct series_block *block, struct series_point *point)
 	if (!get_varint(block, &metric) || !get_varint(block, &step) || !get_varint(block, &at) ||
 	    block->end - block->bytes < 8)
 		return false;
-	bits = get_fixed(block->bytes, 8);
+	bits = series_block_get_number(block->bytes, 8);
 	block->bytes += 8;
 	point->metric = (size_t)metric;
 	point->step = unzigzag(step, point->step);

@@ -14,9 +14,13 @@
  *       readings
  *   52  u32 number of the start of the command, from 0
  *   56  u32 readings in the payload
- *   60  u32 flags: SERIES_LATE
+ *   60  u32 flags: SERIES_LATE and the others below
  *   64  readings: metric, step and time (UTC in ms) less those of the reading before as LEB128, the
  *       signed ones zigzag; the value as IEEE 754 double. About 12 bytes each.
+ *
+ * A log that is a service's events has no bytes that two readers would count alike. There `from`
+ * and `to` count readings, the start is 0, and a block with SERIES_MARK, without readings, says
+ * which lines are read (series_mark.h).
  */
 #ifndef STK_SERIES_SERIES_BLOCK_H
 #define STK_SERIES_SERIES_BLOCK_H
@@ -35,6 +39,9 @@
 #define SERIES_OBJECT_MAX (32 * SERIES_BLOCK_MAX)
 
 #define SERIES_LATE 1u /* the times are not those at which the lines came, but later */
+#define SERIES_MARK 2u /* the payload is a mark */
+#define SERIES_LOST 4u /* lines were lost before it */
+#define SERIES_END  8u /* of a mark: the log is read to its end */
 
 struct series_point {
 	size_t metric;
@@ -67,6 +74,10 @@ bool series_block_has_room(const struct series_block *block, size_t readings);
 void series_block_add(struct series_block *block, const struct series_point *point);
 /* Appends the bytes of the block. */
 void series_block_encode(const struct series_block *block, struct sb *ret);
+
+/* Appends a number of so many bytes, and reads it. */
+void series_block_put_number(struct sb *out, uint64_t value, size_t bytes);
+uint64_t series_block_get_number(const unsigned char *at, size_t bytes);
 
 /* ---- reading ---- */
 

@@ -27,7 +27,7 @@ static size_t take(struct series_reading *reading, const char *bytes, size_t len
 	*ret_answer = 0;
 	if (size == 0 || block.metrics != reading->metrics || block.to > reading->place->log_size)
 		return 0;
-	if (block.from < reading->told)
+	if (block.from < reading->told && !reading->place->is_stream)
 		return size;
 	reading->told = block.to;
 	*ret_answer = reading->fn(reading->arg, &block, err);
@@ -79,8 +79,9 @@ int series_read(const struct series_place *place, series_block_fn fn, void *arg,
 					  series_sum(place->specs, place->prefix, place->node), 0,
 					  fn, arg };
 	AUTO(auto_free)
-	char *name = mem_format("%snode-%d/%s", place->prefix, place->node, place->file);
-	const char *directory = store_directory(place->store);
+	char *name = mem_format("%snode-%d/%s", place->prefix, place->node,
+				place->file ? place->file : SERIES_FILE);
+	const char *directory = place->is_stream ? NULL : store_directory(place->store);
 	AUTO(auto_free)
 	char *where = directory ? fs_join(directory, name) : mem_format("%s/", name);
 

@@ -1,8 +1,10 @@
 /*
  * Reads the blocks of a node's log (series_block.h) from a workspace: the file node-<k>/series in a
- * directory, the objects node-<k>/series/<start>-<offset>, of some blocks each, in a bucket. The
- * figures of a node (jobs/base/usage.h) are blocks in the same form, below node-<k>/usage: they
- * tell no bytes of a log, but milliseconds (UTC), and there are no specs.
+ * directory, the objects node-<k>/series/<start>-<offset>, of some blocks each, in a bucket. Of a
+ * log that is a service's events the drivers write these objects (series_stream.h); their
+ * first number is the driver's. The figures of a node
+ * (jobs/base/usage.h) are blocks in the same form, below node-<k>/usage: they tell no bytes of a
+ * log, but milliseconds (UTC), and there are no specs.
  */
 #ifndef STK_SERIES_SERIES_READ_H
 #define STK_SERIES_SERIES_READ_H
@@ -20,8 +22,9 @@ struct series_place {
 	const char *prefix; /* of the attempt */
 	int node;
 	const json_t *specs; /* of the metrics */
-	const char *file;    /* SERIES_FILE or USAGE_FILE */
+	const char *file;    /* USAGE_FILE; NULL: SERIES_FILE */
 	uint64_t log_size;   /* the log has no more bytes; UINT64_MAX: not known */
+	bool is_stream;      /* the log is a service's events: all blocks are told */
 };
 
 /* Blocks that are torn, damaged or foreign, or of more than the log has, are passed over; in a file

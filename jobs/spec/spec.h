@@ -221,6 +221,9 @@ json_t *spec_key_ingredients(const struct spec *spec);
  *    "cells": [{"name": a few words for people, "sets": ["field=value"…]: for spec_with()}…]}
  * The first cell is the baseline. A new reference. */
 json_t *spec_sweep(const struct spec *spec);
+/* Appends overrides of another cell to those of a cell that is made on top of it: all but its
+ * name. */
+void spec_sweep_put_on_top(json_t *sets, const json_t *more);
 
 /* --- What this version cannot do yet. --- */
 

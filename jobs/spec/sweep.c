@@ -253,6 +253,16 @@ static void add_name(struct sb *name, const char *path, const char *value)
 	sb_addf(name, "%s%s=%s", name->len > 0 ? ", " : "", path, value);
 }
 
+void spec_sweep_put_on_top(json_t *sets, const json_t *more)
+{
+	json_t *set;
+	size_t i;
+
+	json_array_foreach (more, i, set)
+		if (!text_starts(json_string_value(set), "name="))
+			json_array_append(sets, set);
+}
+
 /* The cell in the making. */
 struct cell {
 	json_t *sets;
@@ -262,9 +272,8 @@ struct cell {
 
 static void cell_begin(struct cell *cell, const json_t *before)
 {
-	*cell = (struct cell){ .sets = before ? json_copy((json_t *)(uintptr_t)before)
-					      : json_array(),
-			       .name = SB_INIT_MAX(NAME_BYTES) };
+	*cell = (struct cell){ .sets = json_array(), .name = SB_INIT_MAX(NAME_BYTES) };
+	spec_sweep_put_on_top(cell->sets, before);
 }
 
 static void cell_set(struct cell *cell, const char *path, const struct node *node)

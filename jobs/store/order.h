@@ -26,7 +26,9 @@
  *   node-<k>/series     (file) the readings of that log (jobs/series/series_block.h)
  *   node-<k>/series/<start>-<offset>  only if the workspace is not a directory: some blocks
  *                       of that file (6 and 12 digits; number of the command's start, and
- *                       the place in the file)
+ *                       the place in the file). With sagemaker.launcher: toolkit the
+ *                       drivers write these (jobs/series/series_stream.h): number of the
+ *                       driver, and readings before it
  *   node-<k>/log/<offset>  only if the workspace is not a directory: the bytes of that
  *                       log from this offset on (12 digits), for readers that cannot
  *                       reach the file. The bytes of earlier starts of the same job on

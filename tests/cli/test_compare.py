@@ -105,7 +105,8 @@ def test_each_form_has_the_same_rows(runs):
     assert len(lines) == 4 and len({line.count("|") for line in lines}) == 1, lines
     text = runs.ok(*names).out
     change = (rows[1]["speed"] - 1) * 100
-    assert f"{rows[1]['speed']:.2f}x" in text and f"{change:+.1f} %" in text, text
+    told = f"{change:+.1f} %" if abs(change) < 99.95 else f"{change:+.0f} %"
+    assert f"{rows[1]['speed']:.2f}x" in text and told in text, text
     assert 'fast-1: env.LOSS: "1" -> "1.5"; env.WAIT: "0.02" -> "0.01"' in text
 
 
@@ -139,6 +140,69 @@ def test_a_run_that_is_not_over_is_compared_as_it_is_now(runs):
 def test_wrong_input_is_one_clear_error(runs, argv, code, words):
     result = runs.stoker("compare", *argv)
     assert result.code == code and words in result.err and result.cure, str(result)
+
+
+COUNTS = """\
+import os, time
+for number in range(1, 1 + int(os.environ["LAST"])):
+    time.sleep(float(os.environ["WAIT"]))
+    print(f"{os.environ['UNIT']} {number} loss {1 / number!r} samples {number * 48 - 16}", flush=True)
+"""
+
+
+@pytest.fixture(scope="module")
+def counting(tmp_path_factory):
+    """Runs that count their samples, by steps and by epochs."""
+    site = Project(tmp_path_factory.mktemp("counting"))
+    (site.source / "train.py").write_text(COUNTS)
+    metrics = [{"name": "loss", "regex": "loss (\\S+)"}, {"name": "samples", "regex": "samples ([0-9]+)"}]
+    site.write(compile=None, hyperparameters=None, checkpoint=None, resources={"price": 36},
+               env={"WAIT": "0.02", "LAST": "30", "UNIT": "step"},
+               metrics=[{"name": "step", "regex": "^step ([0-9]+)"}, *metrics])
+    site.run("--id", "steps")
+    site.run("--id", "said", "--set", "samples_per_step=32")
+    site.write(env={"WAIT": "0.02", "LAST": "5", "UNIT": "epoch"},
+               metrics=[{"name": "epoch", "regex": "^epoch ([0-9.]+)"}, *metrics])
+    site.run("--id", "epochs")
+    site.write(metrics=[{"name": "epoch", "regex": "^epoch ([0-9.]+)"}])
+    site.run("--id", "uncounted")
+    return site
+
+
+def times_of(site, run, name, warm):
+    steps = [(row["step"], at(row["at"])) for row in site.ok("--json", "metrics", run, name).lines]
+    spans = [(b[0] - a[0], b[1] - a[1]) for a, b in zip(steps, steps[1:], strict=False) if a[0] >= warm]
+    return sum(count for count, _ in spans), sum(ms for _, ms in spans) / 1000
+
+
+def test_samples_are_those_of_the_spec_or_as_the_log_counts_them(counting):
+    (steps,), (said,) = (counting.ok("--json", "compare", run).lines for run in ("steps", "said"))
+    for row, run, samples in ((steps, "steps", 48), (said, "said", 32)):
+        count, seconds = times_of(counting, run, "step", 10)
+        assert row["steps"] == count and close(row["samples_per_second"], samples * count / seconds), row
+        assert close(row["samples_per_usd"], row["samples_per_second"] * 100) and "unit" not in row, row
+    page = counting.root / "page.html"
+    counting.ok("report", "steps", "--output", page)
+    assert "samples/s" in page.read_text()
+
+
+def test_epochs_are_measured_where_there_are_no_steps(counting):
+    row, = counting.ok("--json", "compare", "epochs").lines
+    count, seconds = times_of(counting, "epochs", "epoch", 1)
+    assert (row["unit"], row["steps"], count) == ("epoch", 4, 4), row
+    assert close(row["step_seconds_mean"], seconds / count) and close(row["samples_per_second"], 48 * count / seconds)
+    assert "no metric 'step'" in counting.ok("compare", "epochs").err
+    both = counting.ok("compare", "steps", "epochs").err  # by their samples
+    assert "no metric 'step'" in both and "first 10 steps" in both, both
+    page = counting.root / "page.html"
+    counting.ok("report", "epochs", "--output", page)
+    assert '"x":"epoch"' in page.read_text().replace(" ", "") and "no metric" in page.read_text()
+
+
+def test_steps_and_epochs_have_nothing_in_common(counting):
+    for argv in (("steps", "uncounted"), ("uncounted", "said", "steps")):
+        result = counting.stoker("compare", *argv)
+        assert result.code == 4 and "uncounted tells its epochs" in result.err and "samples" in result.cure, str(result)
 
 
 def test_a_run_without_metrics_cannot_be_compared(runs):

@@ -1,5 +1,6 @@
 """`sweep`: cells of a spec as runs of their own, compared at the end, whatever happens on the way."""
 
+import html
 import json
 import os
 import random
@@ -173,11 +174,14 @@ def pace_of(project, run):
 
 
 def test_a_ladder_on_top_of_the_last(job):
-    job.write(sweep={"ladder": [{"hyperparameters.pace": 0.02}, {"env.X": "1"}, {"hyperparameters.pace": 0.005}]})
+    job.write(sweep={"ladder": [{"name": "slow", "hyperparameters.pace": 0.02}, {"env.X": "1"},
+                                {"hyperparameters.pace": 0.005}]})
     rows = job.sweep("--id", "l", "--json").lines
     assert [row["verdict"] for row in rows] == ["baseline"] + ["one run: no interval"] * 3
     assert pace_of(job, "l-3-1") == ({"pace": 0.02}, {"X": "1"})
     assert pace_of(job, "l-4-1") == ({"pace": 0.005}, {"X": "1"})
+    assert {line["name"] for run, line in runs_of(job).items()} == {"ladder", "slow"}
+    assert runs_of(job)["l-2-1"]["name"] == "slow" and runs_of(job)["l-3-1"]["name"] == "ladder"
     assert "sweep" not in job.events("l-1-1", "run.created")[0]["plan"]["spec"]
 
 
@@ -320,10 +324,61 @@ def test_bad_input(job):
     record.write_text(record.read_text()[:40])
     refused(job.sweep("--id", "s", code=4), 4, "damaged")
     refused(job.stoker("compare", "s"), 4, "damaged")
+    for foreign in ([1], [{"name": "a", "runs": [None], "own": []}], [{"name": "a", "runs": ["s-1-1"], "own": ["x"]}],
+                    [{"name": "a", "runs": ["../x"], "own": []}], [{"name": "a", "runs": ["s-1-1"]}], []):
+        record.write_text(json.dumps({"sweep": "s", "cells": foreign}))
+        refused(job.stoker("compare", "s"), 4, "damaged")
+        refused(job.sweep("--id", "s", code=4), 4, "damaged")
     record.unlink()
     refused(job.stoker("compare", "s"), 2, "s")
     job.sweep("--id", "s", "--set", "sweep.repeat=2")
     assert len(job.ok("compare", "s", "--json").lines) == 2 and len(runs_of(job)) == 5
+
+
+def test_a_cell_that_fails_leaves_the_unit_of_speed_to_the_others(job):
+    """Twice the batch in less than twice the time is faster, whatever became of other cells."""
+    job.write(samples_per_step=8, resources={"price": 36}, sweep={"list": [
+        {}, {"hyperparameters.pace": 0.015, "samples_per_step": 16}, {"env.BAD": "1"}, {"engine": "slurm"}]})
+    rows = job.sweep("--id", "s", "--json").lines
+    assert rows[1]["speed"] == pytest.approx(
+        16 / rows[1]["step_seconds_mean"] / (8 / rows[0]["step_seconds_mean"]), rel=1e-9)
+    shown = job.ok("compare", "s").out
+    assert "s-4-1: engine: null -> \"slurm\"" in shown
+
+    # Its report needs nothing but its id, says why cells are not supported, and ends.
+    job.ok("report", "s", "--watch")
+    page = html.unescape((job.source / "report-s.html").read_text())
+    assert "s-3-1: not supported: XlaRuntimeError" in page and "Run s-4-1 never began: engine=slurm" in page
+    assert "2 of 4 runs succeeded" in page and " nan " not in page
+
+
+def test_a_report_is_renewed_until_the_sweep_has_ended(job):
+    """Between two runs nothing goes on, and the sweep has not ended."""
+    gate = held(job)
+    process = job.start("sweep", job.spec_path, "--id", "w")
+    until(lambda: len(runs_of(job)) == 2)
+    watch = job.start("--json", "report", "w", "--watch", "--output", job.root / "w.html")
+    assert not json.loads(watch.stdout.readline())["ended"]
+    process.kill()
+    process.communicate()
+    gate.touch()
+    until(lambda: all("exit_code" in line for line in runs_of(job).values()))
+    assert not job.ok("--json", "report", "w", "--output", job.root / "x.html").lines[0]["ended"]
+    job.sweep("--id", "w")
+    out, err = watch.communicate(timeout=cli.SECONDS)
+    assert watch.returncode == 0 and json.loads(out.splitlines()[-1])["ended"], (out, err)
+
+
+def test_a_source_that_changes_on_the_way_is_told(job):
+    held(job, parallel=1)
+    process = job.start("sweep", job.spec_path, "--id", "src")
+    until(lambda: len(runs_of(job)) == 1)
+    script = job.source / "job.sh"
+    script.write_text(script.read_text() + "echo changed\n")
+    (job.root / "go").touch()
+    _, err = process.communicate(timeout=cli.SECONDS)
+    assert process.returncode == 0 and err.count(b"the source has changed since sweep src began") == 2, err
+    assert "source.digest" in job.ok("compare", "src").out
 
 
 def test_removed_runs(job):

@@ -125,8 +125,11 @@ bool sagemaker_has_cloud_logs(struct sagemaker *sagemaker, struct training *job,
 /* ---- sagemaker_toolkit_watch.c: launcher: toolkit, without agents ---- */
 
 void sagemaker_toolkit_logs_release(struct training *job);
-/* Implement log_time, log_written, log_place, log_go_on and logs of engine.h. */
+/* Implement log_time, log_written, log_id, log_lacks_end, log_place, log_go_on and logs of
+ * engine.h. */
 struct utc sagemaker_toolkit_time(struct training *job, int node, uint64_t offset);
+uint64_t sagemaker_toolkit_id(struct training *job, int node, uint64_t offset);
+bool sagemaker_toolkit_lacks_end(const struct training *job, int node);
 json_t *sagemaker_toolkit_place(struct training *job, int node);
 void sagemaker_toolkit_go_on(struct training *job, int node, uint64_t offset, const json_t *place);
 int sagemaker_toolkit_logs(struct sagemaker *sagemaker, struct training *job, int node,
@@ -146,6 +149,9 @@ struct utc sagemaker_log_time(struct engine *engine, const char *name, const cha
 			      uint64_t offset);
 struct utc sagemaker_log_written(struct engine *engine, const char *name, const char *prefix,
 				 int node, uint64_t offset);
+uint64_t sagemaker_log_id(struct engine *engine, const char *name, const char *prefix, int node,
+			  uint64_t offset);
+bool sagemaker_log_lacks_end(struct engine *engine, const char *name, int node);
 json_t *sagemaker_log_place(struct engine *engine, const char *name, const char *prefix, int node);
 void sagemaker_log_go_on(struct engine *engine, const char *name, const char *prefix, int node,
 			 uint64_t offset, const json_t *place);

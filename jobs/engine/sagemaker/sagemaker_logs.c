@@ -147,6 +147,25 @@ struct utc sagemaker_log_written(struct engine *engine, const char *name, const 
 	return workspace_cache_log_written(sagemaker->cache, prefix, node, offset);
 }
 
+uint64_t sagemaker_log_id(struct engine *engine, const char *name, const char *prefix, int node,
+			  uint64_t offset)
+{
+	struct sagemaker *sagemaker = of(engine);
+
+	(void)prefix;
+	return sagemaker->toolkit
+		       ? sagemaker_toolkit_id(sagemaker_job_of(sagemaker, name), node, offset)
+		       : 0;
+}
+
+bool sagemaker_log_lacks_end(struct engine *engine, const char *name, int node)
+{
+	struct sagemaker *sagemaker = of(engine);
+
+	return sagemaker->toolkit &&
+	       sagemaker_toolkit_lacks_end(sagemaker_job_of(sagemaker, name), node);
+}
+
 json_t *sagemaker_log_place(struct engine *engine, const char *name, const char *prefix, int node)
 {
 	struct sagemaker *sagemaker = of(engine);

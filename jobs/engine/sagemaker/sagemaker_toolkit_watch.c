@@ -19,9 +19,9 @@
 static const char *const last_words[] = { "Reporting training SUCCESS",
 					  "Reporting training FAILURE" };
 
-/* Offset of a line in a log, and when it was written. */
+/* Offset of an event in a log, its identity, and when it was written. */
 struct line_time {
-	uint64_t from;
+	uint64_t from, id;
 	int64_t at_ms;
 };
 
@@ -80,7 +80,7 @@ static void add_line(void *arg, const struct logs_event *event)
 		host->times = mem_grow(host->times, host->time_room, sizeof *host->times);
 	}
 	host->times[host->time_count++] =
-		(struct line_time){ host->from + host->text.len, event->at_ms };
+		(struct line_time){ host->from + host->text.len, event->id, event->at_ms };
 	sb_add(&host->text, event->message, event->len);
 	sb_addc(&host->text, '\n');
 }
@@ -139,7 +139,8 @@ static void forget_times(struct host_log *host)
 		memmove(host->times, host->times + gone, host->time_count * sizeof *host->times);
 }
 
-struct utc sagemaker_toolkit_time(struct training *job, int node, uint64_t offset)
+/* Returns the event that the offset lies in; NULL: it is in none at hand. */
+static const struct line_time *event_at(struct training *job, int node, uint64_t offset)
 {
 	const struct host_log *host = host_of(job, node);
 	size_t low = 0, high = host->time_count;
@@ -152,7 +153,25 @@ struct utc sagemaker_toolkit_time(struct training *job, int node, uint64_t offse
 		else
 			high = middle;
 	}
-	return (struct utc){ low > 0 ? host->times[low - 1].at_ms : 0 };
+	return low > 0 ? &host->times[low - 1] : NULL;
+}
+
+struct utc sagemaker_toolkit_time(struct training *job, int node, uint64_t offset)
+{
+	const struct line_time *event = event_at(job, node, offset);
+
+	return (struct utc){ event ? event->at_ms : 0 };
+}
+
+/* An event may be of several lines. */
+uint64_t sagemaker_toolkit_id(struct training *job, int node, uint64_t offset)
+{
+	const struct line_time *event = event_at(job, node, offset);
+	uint64_t id = event && event->id
+			      ? event->id + (offset - event->from) * UINT64_C(0x9e3779b97f4a7c15)
+			      : 0;
+
+	return event && event->id && id == 0 ? 1 : id;
 }
 
 /* Moves the start of the window to the offset, as far as that has been read. */
@@ -221,6 +240,13 @@ static bool ended_itself(const json_t *description)
 
 	return js_is(description, "TrainingJobStatus", "Completed") ||
 	       (reason && text_starts(reason, "AlgorithmError"));
+}
+
+bool sagemaker_toolkit_lacks_end(const struct training *job, int node)
+{
+	return ended_itself(job->description) &&
+	       sagemaker_time_ms(job->description, "TrainingStartTime") > 0 &&
+	       (node >= job->host_count || !job->hosts[node].whole);
 }
 
 /* True if log lines are still expected: CloudWatch shows them some seconds late, and graphs are

@@ -86,28 +86,51 @@ static enum speed_unit speed_unit_of(const struct measured_run *runs, size_t cou
 	return told ? SPEED_TOLD : samples ? SPEED_SAMPLES : SPEED_STEPS;
 }
 
+/* The spread of repeats over all rows: squares about the mean of each row, and degrees of freedom.
+ */
+struct spread {
+	double squares, freedom;
+};
+
+static struct spread spread_of(const struct measured_run *runs, size_t count, size_t row_count,
+			       enum speed_unit unit)
+{
+	struct spread spread = { 0 };
+
+	for (size_t i = 0; i < row_count; i++) {
+		struct speeds speeds = speeds_of(runs, count, i, unit);
+
+		spread.squares += speeds.squares;
+		spread.freedom += speeds.n > 1 ? speeds.n - 1 : 0;
+	}
+	return spread;
+}
+
+/* The variance of a row's mean: by the spread of all rows, or by its own if that is evidently
+ * larger. Pooling alone would call the mean of a noisy row a difference. */
+static double variance_of(const struct speeds *speeds, const struct spread *all)
+{
+	double pooled = all->squares / all->freedom, own = speeds->squares / (speeds->n - 1);
+
+	return (own > COMPARISON_NOISY * pooled ? own : pooled) / speeds->n;
+}
+
 /* Sets the speed of each row relative to the baseline, its interval and the verdict. */
 static void judge(const struct measured_run *runs, size_t count, struct comparison_row *rows,
 		  size_t row_count)
 {
 	enum speed_unit unit = speed_unit_of(runs, count);
 	struct speeds base = speeds_of(runs, count, 0, unit);
-	double squares = 0, freedom = 0, t = NAN;
+	struct spread all = spread_of(runs, count, row_count, unit);
+	double t = NAN;
 
-	for (size_t i = 0; i < row_count; i++) {
-		struct speeds speeds = speeds_of(runs, count, i, unit);
-
-		squares += speeds.squares;
-		freedom += speeds.n > 1 ? speeds.n - 1 : 0;
-	}
-	if (freedom > 0 && row_count > 1)
+	if (all.freedom > 0 && row_count > 1)
 		t = student_quantile(1 - (1 - COMPARISON_LEVEL) / 2 / (double)(row_count - 1),
-				     freedom);
+				     all.freedom);
 	for (size_t i = 0; i < row_count; i++) {
 		struct comparison_row *row = &rows[i];
 		struct speeds speeds = speeds_of(runs, count, i, unit);
-		double middle = speeds.mean - base.mean;
-		double half = t * sqrt(squares / freedom * (1 / speeds.n + 1 / base.n));
+		double middle = speeds.mean - base.mean, half;
 
 		row->x = row->low = row->high = NAN;
 		row->verdict = i == 0 ? COMPARISON_BASELINE : COMPARISON_NO_STEPS;
@@ -119,6 +142,7 @@ static void judge(const struct measured_run *runs, size_t count, struct comparis
 		row->verdict = COMPARISON_NO_INTERVAL;
 		if (speeds.n < 2 || base.n < 2)
 			continue;
+		half = t * sqrt(variance_of(&speeds, &all) + variance_of(&base, &all));
 		row->low = exp(middle - half);
 		row->high = exp(middle + half);
 		row->verdict = row->low > 1    ? COMPARISON_FASTER
@@ -189,13 +213,19 @@ static void set_reached(const struct measured_run *runs, size_t count, size_t at
 	}
 }
 
+/* True if the metric became NaN or infinite where the baseline has a number. */
+static bool has_diverged(const struct comparison_row *row)
+{
+	return row->last_step >= 0 && !isfinite(row->last_value) && isfinite(row->base_value);
+}
+
 static void mark_best(struct comparison_row *rows, size_t row_count)
 {
 	struct comparison_row *best = NULL;
 
 	for (size_t i = 1; i < row_count; i++)
 		if (rows[i].verdict == COMPARISON_FASTER && rows[i].same_quality &&
-		    (!best || rows[i].x > best->x))
+		    !has_diverged(&rows[i]) && (!best || rows[i].x > best->x))
 			best = &rows[i];
 	if (best)
 		best->is_best = true;

@@ -5,11 +5,14 @@
  * A row is called faster or slower only if an interval around its speed, relative to the
  * baseline's, says so: Student's t over the logarithms of the runs' speeds, at COMPARISON_LEVEL for
  * all rows together (each row gets an equal part of the chance to be wrong), with the spread of
- * repeats pooled over all rows. The steps of one run are no repeats: with one run there is no
- * interval, and no claim.
+ * repeats pooled over all rows; a row whose own variance is more than COMPARISON_NOISY times as
+ * much has its own. By simulation, of sweeps without a difference 0.6 % claim one if all rows are
+ * equally noisy, and 3 % if one of nine has four times the deviation of the others. The steps of
+ * one run are no repeats: with one run there is no interval, and no claim.
  *
  * Rows that differ from the baseline in what decides about quality (data, evaluation, precision)
- * may be fast for a reason that costs accuracy: they are stamped, and never the best.
+ * may be fast for a reason that costs accuracy: they are stamped, and never the best. Neither is a
+ * row whose metric became NaN or infinite.
  *
  * Pure. NAN: not known.
  */
@@ -23,6 +26,11 @@
 #include "jobs/report/measure/curve.h"
 
 #define COMPARISON_LEVEL 0.99
+#define COMPARISON_NOISY 2
+#define COMPARISON_RULE                                                                            \
+	"intervals: 99 % for all rows together, by Student's t over the logarithms of the speeds " \
+	"of repeats, their spread pooled over the rows; a row that is evidently noisier has its "  \
+	"own"
 
 /* What was measured of a run. */
 struct measured_run {
@@ -58,7 +66,7 @@ struct comparison_row {
 	double x;            /* speed, relative to the baseline: 2 is twice as fast */
 	double low, high;    /* its interval */
 	enum comparison_verdict verdict;
-	bool is_best; /* the fastest of those that are faster, of the same quality */
+	bool is_best; /* the fastest of those that are faster, of the same quality, not diverged */
 	double wall, billable, compile, cost, samples_per_usd;
 	double efficiency; /* x for each time as many workers; with only_workers */
 	int64_t last_step; /* the last that all runs of the row and the baseline have told; -1 */

@@ -6,6 +6,8 @@
 
 #include "jobs/base/mem.h"
 
+#define SPANS_MIN 16384
+
 void step_times_release(struct step_times *times)
 {
 	free(times->spans);
@@ -30,6 +32,12 @@ static bool is_late(const struct step_times *times, int64_t attempt, int64_t fro
 	return false;
 }
 
+/* Returns the steps at the begin of an attempt that are left out. */
+static int64_t warm_up(const struct step_times *times)
+{
+	return times->epochs ? 1 : STEP_TIMES_WARM;
+}
+
 static void begin(struct step_times *times, int64_t attempt, int node, int64_t step, int64_t ms)
 {
 	times->any = true;
@@ -40,13 +48,50 @@ static void begin(struct step_times *times, int64_t attempt, int node, int64_t s
 	times->inexact = false;
 }
 
+static int by_seconds(const void *a, const void *b)
+{
+	const struct step_span *x = a, *y = b;
+
+	return (x->seconds > y->seconds) - (x->seconds < y->seconds);
+}
+
+/* Sorts the spans, and joins those of the same time. */
+static void join_spans(struct step_times *times)
+{
+	size_t kept = 0;
+
+	qsort(times->spans, times->count, sizeof *times->spans, by_seconds);
+	for (size_t i = 0; i < times->count; i++)
+		if (kept > 0 && by_seconds(&times->spans[kept - 1], &times->spans[i]) == 0)
+			times->spans[kept - 1].steps += times->spans[i].steps;
+		else
+			times->spans[kept++] = times->spans[i];
+	times->count = kept;
+}
+
 static void add_span(struct step_times *times, int64_t attempt, int64_t step, double steps,
 		     double seconds)
 {
+	if (times->count > 0 && times->count == times->join_at) {
+		join_spans(times);
+		times->join_at = 2 * times->count;
+	}
+	if (times->join_at < SPANS_MIN)
+		times->join_at = SPANS_MIN;
+	times->newest = (struct step_span){ attempt, step, seconds / steps, steps };
+	times->added++;
 	times->spans = mem_room(times->spans, times->count, sizeof *times->spans);
-	times->spans[times->count++] = (struct step_span){ attempt, step, seconds / steps, steps };
+	times->spans[times->count++] = times->newest;
 	times->steps += steps;
 	times->seconds += seconds;
+}
+
+void step_times_start(struct step_times *times, int64_t attempt, size_t start, int node)
+{
+	if (attempt != times->attempt || (node == times->node && start != times->start))
+		times->any = false;
+	if (!times->any)
+		times->start = start;
 }
 
 void step_times_add(struct step_times *times, int64_t attempt, int node, int64_t step, int64_t ms,
@@ -63,7 +108,7 @@ void step_times_add(struct step_times *times, int64_t attempt, int node, int64_t
 		return;
 	if (is_known && ms >= times->last_ms && ms - times->last_ms < STEP_TIMES_JOIN_MS)
 		return;
-	is_warm = times->last >= times->first + STEP_TIMES_WARM - 1;
+	is_warm = times->last >= times->first + warm_up(times) - 1;
 	/* A clock that was set back gives no time. */
 	if (is_warm && is_known && ms > times->last_ms &&
 	    !is_late(times, attempt, times->last, step))
@@ -76,7 +121,7 @@ void step_times_add(struct step_times *times, int64_t attempt, int node, int64_t
 
 bool step_times_counts(const struct step_times *times, int64_t attempt, int64_t step)
 {
-	return times->any && attempt == times->attempt && step >= times->first + STEP_TIMES_WARM &&
+	return times->any && attempt == times->attempt && step >= times->first + warm_up(times) &&
 	       !is_late(times, attempt, step - 1, step);
 }
 
@@ -90,20 +135,13 @@ double step_times_mean(const struct step_times *times)
 	return times->steps > 0 ? times->seconds / times->steps : NAN;
 }
 
-static int by_seconds(const void *a, const void *b)
-{
-	const struct step_span *x = a, *y = b;
-
-	return (x->seconds > y->seconds) - (x->seconds < y->seconds);
-}
-
 double step_times_quantile(struct step_times *times, double q)
 {
 	double steps = 0;
 
 	if (times->count == 0)
 		return NAN;
-	qsort(times->spans, times->count, sizeof *times->spans, by_seconds);
+	join_spans(times);
 	for (size_t i = 0; i < times->count; i++) {
 		steps += times->spans[i].steps;
 		if (steps >= q * times->steps)

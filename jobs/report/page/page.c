@@ -56,6 +56,8 @@ static void add_head(struct sb *out, const json_t *data)
 
 /* ---- sections ---- */
 
+#define RUNS_OPEN 3 /* runs whose sections are not folded */
+
 static void add_list(struct sb *out, const char *class, const json_t *texts)
 {
 	const json_t *text;
@@ -70,6 +72,17 @@ static void add_list(struct sb *out, const char *class, const json_t *texts)
 		sb_adds(out, "</li>\n");
 	}
 	sb_adds(out, "</ul>\n");
+}
+
+#define COMPARISON_TEXTS 3 /* columns before the figures: run, verdict, number of runs */
+
+/* False for a row that has nothing but a verdict: its words get the whole row. */
+static bool has_figures(const json_t *row)
+{
+	for (size_t k = COMPARISON_TEXTS; k < json_array_size(row); k++)
+		if (json_is_string(json_array_get(row, k)))
+			return true;
+	return false;
 }
 
 static void add_comparison(struct sb *out, const json_t *data)
@@ -88,14 +101,24 @@ static void add_comparison(struct sb *out, const json_t *data)
 	heads = mem_zero(count, sizeof *heads);
 	json_array_foreach (columns, i, cell)
 		heads[i] = json_string_value(cell);
-	page_table_begin(out, "Rows of runs with the same settings; the first is the baseline",
-			 heads, count);
+	page_figures_begin(out, "Rows of runs with the same settings; the first is the baseline",
+			   heads, count, 2);
 	free(heads);
 	json_array_foreach (json_object_get(comparison, "rows"), i, row) {
-		page_row_begin(out, json_string_value(json_array_get(row, 0)));
+		sb_addf(out, "<tr%s><th scope=\"row\">",
+			js_int(comparison, "best", -1) == (int64_t)i ? " class=\"best\"" : "");
+		html_text(out, json_string_value(json_array_get(row, 0)));
+		sb_adds(out, "</th>");
+		if (!has_figures(row)) {
+			sb_addf(out, "<td colspan=\"%zu\">", count - 1);
+			html_text(out, json_string_value(json_array_get(row, 1)));
+			sb_adds(out, "</td>");
+			page_row_end(out);
+			continue;
+		}
 		for (k = 1; k < count; k++) {
 			cell = json_array_get(row, k);
-			sb_adds(out, k + 1 < count ? "<td class=\"n\">" : "<td>");
+			sb_adds(out, k > 1 ? "<td class=\"n\">" : "<td>");
 			html_text(out, json_string_value(cell));
 			sb_adds(out, "</td>");
 		}
@@ -121,7 +144,8 @@ static void add_differences(struct sb *out, const json_t *data)
 	page_table_end(out);
 }
 
-static void add_run(struct sb *out, const json_t *run, size_t number)
+/* Adds all about a run; one of many is folded. */
+static void add_run(struct sb *out, const json_t *run, size_t number, bool folded)
 {
 	static const struct {
 		const char *title;
@@ -133,14 +157,22 @@ static void add_run(struct sb *out, const json_t *run, size_t number)
 		{ "What the nodes did", page_usage },  { "How to repeat it", page_repeat },
 	};
 
-	sb_addf(out, "<section id=\"run-%zu\">\n<h2>Run ", number);
+	const char *state = js_str(json_object_get(run, "status"), "state");
+
+	sb_addf(out, "<section id=\"run-%zu\">\n%s<h2>Run ", number,
+		folded ? "<details><summary>" : "");
 	html_text(out, js_str(run, "run"));
-	sb_adds(out, "</h2>\n");
+	if (state) {
+		sb_adds(out, " <span class=\"unit\">");
+		html_text(out, state);
+		sb_adds(out, "</span>");
+	}
+	sb_addf(out, "</h2>%s\n", folded ? "</summary>" : "");
 	for (size_t i = 0; i < STK_LENGTH(parts); i++) {
 		sb_addf(out, "<h3>%s</h3>\n", parts[i].title);
 		parts[i].add(out, run);
 	}
-	sb_adds(out, "</section>\n");
+	sb_addf(out, "%s</section>\n", folded ? "</details>" : "");
 }
 
 static void add_contents(struct sb *out, const json_t *runs)
@@ -214,7 +246,7 @@ void page_write(const json_t *data, struct sb *ret)
 	page_charts(ret, data);
 	sb_adds(ret, "</section>\n");
 	json_array_foreach (runs, i, run)
-		add_run(ret, run, i);
+		add_run(ret, run, i, json_array_size(runs) > RUNS_OPEN);
 	if (js_int(data, "runs_left", 0) > 0)
 		sb_addf(ret,
 			"<p class=\"note\">%lld more runs are in verdict and comparison alone: a "

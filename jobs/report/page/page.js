@@ -13,27 +13,45 @@
 		return getComputedStyle(document.documentElement).getPropertyValue('--' + name).trim();
 	}
 
-	// One row for each x of any line; null where a line has no point.
-	function rowsOf(lines) {
+	// Rows of all lines, null where a line has no point: one for each place that placeOf() names, or more
+	// if a line has several points there.
+	function rowsBy(lines, placeOf, xOf) {
 		var places = new Map();
 		lines.forEach(function (line, at) {
+			var before = null, next = 0;
 			line.points.forEach(function (point) {
-				var rows = places.get(point[0]);
+				var place = placeOf(point[0]), rows = places.get(place);
 				if (!rows) {
-					places.set(point[0], rows = []);
+					places.set(place, rows = []);
 				}
-				var row = rows.find(function (one) { return one[at + 1] === null; });
-				if (!row) {
-					row = new Array(lines.length + 1).fill(null);
-					row[0] = point[0];
-					rows.push(row);
+				next = place === before ? next + 1 : 0;
+				before = place;
+				if (next === rows.length) {
+					rows.push(new Array(lines.length + 1).fill(null));
 				}
-				row[at + 1] = point[1];
+				rows[next][at + 1] = point[1];
 			});
 		});
-		var all = Array.from(places.values());
-		all.sort(function (a, b) { return a[0][0] - b[0][0]; });
-		return all.reduce(function (flat, rows) { return flat.concat(rows); }, []);
+		var order = Array.from(places.keys()).sort(function (a, b) { return a - b; });
+		return order.map(function (place) {
+			var rows = places.get(place);
+			rows.forEach(function (row, at) { row[0] = xOf(place, at, rows.length); });
+			return rows;
+		}).flat();
+	}
+
+	// dygraphs draws each line over the rows of all. Where those are many, points of one pixel share rows: every
+	// value stays, and its x is right to a thousandth of the whole.
+	function rowsOf(lines) {
+		var exact = rowsBy(lines, function (x) { return x; }, function (x) { return x; });
+		if (lines.length < 2 || exact.length * lines.length < 40000) {
+			return exact;
+		}
+		var least = exact[0][0], width = (exact[exact.length - 1][0] - least) / 1000;
+		return rowsBy(lines, function (x) { return Math.floor((x - least) / width); }, function (place, at, count) {
+			var x = least + (place + at / count) * width;
+			return width > 8 ? Math.floor(x) : x;
+		});
 	}
 
 	function short(value) {
@@ -129,7 +147,8 @@
 		var settings = options(chart);
 		settings.labels = [chart.x].concat(chart.lines.map(function (line) { return line.name; }));
 		settings.connectSeparatedPoints = !chart.bars;
-		settings.stepPlot = settings.fillGraph = Boolean(chart.bars);
+		settings.stepPlot = Boolean(chart.bars);
+		settings.fillGraph = settings.stepPlot && chart.lines.length < 4;
 		settings.includeZero = Boolean(chart.bars);
 		settings.drawPoints = chart.lines.every(function (line) { return line.points.length < 40; }) && !chart.bars;
 		settings.pointSize = 2;
@@ -160,7 +179,18 @@
 		graphs.forEach(function (one) { one.graph.updateOptions(options(one.chart)); });
 	}
 
+	// A link leads to what it names, folded or not.
+	function unfold() {
+		var section = location.hash ? document.getElementById(location.hash.slice(1)) : null;
+		var folded = section && section.querySelector(':scope > details');
+		if (folded) {
+			folded.open = true;
+		}
+	}
+
 	(data.charts || []).forEach(draw);
+	window.addEventListener('hashchange', unfold);
+	unfold();
 	prefersDark.addEventListener('change', function () { recolor(false); });
 	window.addEventListener('beforeprint', function () { recolor(true); });
 	window.addEventListener('afterprint', function () { recolor(false); });

@@ -130,8 +130,8 @@ void page_ledger(struct sb *out, const json_t *run)
 	if (!cost)
 		sb_adds(out, "<p>Without a price (resources.price) no cost is known.</p>\n");
 	add_legend(out);
-	page_table_begin(out, "Every second of the run is in one bin", heads,
-			 accrued > 0 ? STK_LENGTH(heads) : 4);
+	page_figures_begin(out, "Every second of the run is in one bin", heads,
+			   accrued > 0 ? STK_LENGTH(heads) : 4, 2);
 	for (int bin = 0; bin < BIN_COUNT; bin++) {
 		const char *name = ledger_bin_names[bin];
 

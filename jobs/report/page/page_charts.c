@@ -41,7 +41,8 @@ static void add_table(struct sb *out, const json_t *chart)
 	sb_adds(out, "<details><summary>Some values of ");
 	html_text(out, js_str(chart, "title"));
 	sb_adds(out, "</summary>\n");
-	page_table_begin(out, dash(js_str(chart, "title")), heads, several ? 3 : 2);
+	page_figures_begin(out, dash(js_str(chart, "title")), heads, several ? 3 : 2,
+			   several ? 2 : 1);
 	json_array_foreach (lines, i, line) {
 		const json_t *points = json_object_get(line, "points");
 		size_t size = json_array_size(points), rows = size < each ? size : each;
@@ -58,20 +59,43 @@ static void add_table(struct sb *out, const json_t *chart)
 
 #define COLORS 8 /* of curves; page.css has them */
 
-/* Which curve is which, if there are several. */
+static bool looks_alike(const json_t *line, const json_t *other)
+{
+	return js_int(line, "color", 0) == js_int(other, "color", 0) &&
+	       js_bool(line, "dashed", false) == js_bool(other, "dashed", false);
+}
+
+/* Returns the first of the lines that looks as this one. */
+static size_t first_alike(const json_t *lines, size_t at)
+{
+	size_t i = 0;
+
+	while (i < at && !looks_alike(json_array_get(lines, i), json_array_get(lines, at)))
+		i++;
+	return i;
+}
+
+/* Which curve is which, if there are several. Repeats have one colour, and one entry. */
 static void add_key(struct sb *out, const json_t *chart)
 {
 	const json_t *lines = json_object_get(chart, "lines"), *line;
-	size_t i;
+	size_t count = json_array_size(lines), i;
 
-	if (json_array_size(lines) < 2)
+	if (count < 2)
 		return;
 	sb_adds(out, "<ul class=\"legend\">");
 	json_array_foreach (lines, i, line) {
+		if (first_alike(lines, i) < i)
+			continue;
 		sb_addf(out, "<li><span class=\"key c%lld%s\"></span>",
 			(long long)js_int(line, "color", 0) % COLORS,
 			js_bool(line, "dashed", false) ? " dashed" : "");
 		html_text(out, js_str(line, "name"));
+		for (size_t k = i + 1; k < count; k++)
+			if (looks_alike(line, json_array_get(lines, k))) {
+				sb_adds(out, ", ");
+				html_text(out, js_str(json_array_get(lines, k), "name"));
+			}
 		sb_adds(out, "</li>");
 	}
 	sb_adds(out, "</ul>\n");
@@ -83,12 +107,11 @@ static void add_chart(struct sb *out, const json_t *chart, size_t number)
 
 	sb_addf(out, "<figure id=\"chart-%zu\">\n<h3>", number);
 	html_text(out, title);
-	if (*unit) {
-		sb_adds(out, " <span class=\"unit\">(");
-		html_text(out, unit);
-		sb_adds(out, ")</span>");
-	}
-	sb_adds(out, "</h3>\n<div class=\"chart\" tabindex=\"0\" role=\"application\" "
+	sb_adds(out, " <span class=\"unit\">");
+	if (*unit)
+		html_textf(out, "(%s) ", unit);
+	html_textf(out, "by %s", dash(js_str(chart, "x")));
+	sb_adds(out, "</span></h3>\n<div class=\"chart\" tabindex=\"0\" role=\"application\" "
 		     "aria-roledescription=\"chart\" aria-label=\"");
 	html_textf(out,
 		   "%s by %s. The arrow keys read values, plus and minus zoom, 0 shows all; the "
@@ -124,6 +147,8 @@ static void add_count(struct sb *out, const json_t *metric, const char *key)
 	page_number(out, "%lld", (long long)js_int(metric, key, 0));
 }
 
+#define METRICS_OPEN 12 /* rows of a table that is not folded */
+
 static void add_metrics(struct sb *out, const json_t *metrics)
 {
 	static const char *const heads[] = { "metric",     "run",       "readings", "first",
@@ -132,8 +157,8 @@ static void add_metrics(struct sb *out, const json_t *metrics)
 	const json_t *metric;
 	size_t i;
 
-	page_table_begin(out, "Figures of each metric, over the readings that count", heads,
-			 STK_LENGTH(heads));
+	page_figures_begin(out, "Figures of each metric, over the readings that count", heads,
+			   STK_LENGTH(heads), 2);
 	json_array_foreach (metrics, i, metric) {
 		page_row_begin(out, js_str(metric, "name"));
 		page_cell(out, js_str(metric, "run"));
@@ -157,14 +182,19 @@ void page_charts(struct sb *out, const json_t *data)
 	size_t i;
 
 	if (json_array_size(charts) == 0) {
-		sb_adds(out,
-			"<p>There are no curves: no metric of a spec has read a number.</p>\n");
+		sb_adds(out, "<p>There are no curves: no metric of a spec has read a number at a "
+			     "step.</p>\n");
 		return;
 	}
 	sb_adds(out, "<noscript><p>The curves are drawn by JavaScript, which is off here; the "
 		     "tables have their figures.</p></noscript>\n");
-	if (json_array_size(metrics) > 0)
-		add_metrics(out, metrics);
 	json_array_foreach (charts, i, chart)
 		add_chart(out, chart, i);
+	if (json_array_size(metrics) > METRICS_OPEN) {
+		sb_adds(out, "<details><summary>Figures of each metric</summary>\n");
+		add_metrics(out, metrics);
+		sb_adds(out, "</details>\n");
+	} else if (json_array_size(metrics) > 0) {
+		add_metrics(out, metrics);
+	}
 }

@@ -6,6 +6,9 @@
 
 /* A table with a caption; cells are outside text. A row's first cell is its head. */
 void page_table_begin(struct sb *out, const char *caption, const char *const *heads, size_t count);
+/* The same with columns of figures behind the first `texts`. */
+void page_figures_begin(struct sb *out, const char *caption, const char *const *heads, size_t count,
+			size_t texts);
 void page_table_end(struct sb *out);
 void page_row_begin(struct sb *out, const char *head);
 void page_cell(struct sb *out, const char *text); /* NULL: not known */
@@ -18,7 +21,8 @@ void page_pair_value(struct sb *out, const char *name, const json_t *value);
 
 /* "1m 05s"; "" if it is not known. The caller frees it. */
 char *page_time(double seconds);
-char *page_figure(double value); /* six digits; "not known" for NaN */
+char *page_figure(double value);      /* six digits; "not known" for NaN */
+char *page_step_time(double seconds); /* "4.41 ms"; "not known" for NaN; the caller frees it */
 
 /* page_charts.c: the curves, and the figures of each metric. */
 void page_charts(struct sb *out, const json_t *data);

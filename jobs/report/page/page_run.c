@@ -32,17 +32,17 @@ static void add_steps(struct sb *out, const json_t *run)
 {
 	const json_t *steps = json_object_get(run, "steps");
 	const json_t *progress = json_object_get(json_object_get(run, "status"), "progress");
-	AUTO(auto_free) char *mean = page_figure(js_real(steps, "mean", NAN));
-	AUTO(auto_free) char *p50 = page_figure(js_real(steps, "p50", NAN));
-	AUTO(auto_free) char *p95 = page_figure(js_real(steps, "p95", NAN));
+	AUTO(auto_free) char *mean = page_step_time(js_real(steps, "mean", NAN));
+	AUTO(auto_free) char *p50 = page_step_time(js_real(steps, "p50", NAN));
+	AUTO(auto_free) char *p95 = page_step_time(js_real(steps, "p95", NAN));
 	AUTO(auto_free) char *text = NULL;
 
 	page_pair_value(out, "newest step", json_object_get(progress, "step"));
 	page_pair_value(out, "steps to make", json_object_get(progress, "of"));
 	if (!(js_real(steps, "steps", 0) > 0))
 		return;
-	text = mem_format("mean %s s, median %s s, 95 %% within %s s; over %.0f steps", mean, p50,
-			  p95, js_real(steps, "steps", 0));
+	text = mem_format("mean %s, median %s, 95 %% within %s; over %.0f steps", mean, p50, p95,
+			  js_real(steps, "steps", 0));
 	page_pair(out, "time of a step", text);
 }
 
@@ -64,7 +64,7 @@ void page_outcome(struct sb *out, const json_t *run)
 	const char *name;
 	size_t i;
 
-	page_table_begin(out, "Outcome", pair_heads, STK_LENGTH(pair_heads));
+	page_table_begin(out, "How the run went", pair_heads, STK_LENGTH(pair_heads));
 	page_pair(out, "state", js_str(status, "state"));
 	page_pair(out, "waits for", js_str(status, "waiting_for"));
 	page_pair(out, "reason", js_str(status, "reason"));
@@ -215,8 +215,8 @@ void page_late(struct sb *out, const json_t *run)
 		sb_adds(out, "<p>No graph was compiled while the training ran.</p>\n");
 		return;
 	}
-	page_table_begin(out, "Graphs that were compiled while the training ran", heads,
-			 STK_LENGTH(heads));
+	page_figures_begin(out, "Graphs that were compiled while the training ran", heads,
+			   STK_LENGTH(heads), 2);
 	json_array_foreach (json_object_get(jit, "late"), i, late) {
 		if (i == LATE_SHOWN)
 			break;

@@ -8,13 +8,19 @@
 
 void page_table_begin(struct sb *out, const char *caption, const char *const *heads, size_t count)
 {
+	page_figures_begin(out, caption, heads, count, count);
+}
+
+void page_figures_begin(struct sb *out, const char *caption, const char *const *heads, size_t count,
+			size_t texts)
+{
 	sb_adds(out, "<div class=\"wide\" tabindex=\"0\" role=\"group\" aria-label=\"");
 	html_text(out, caption);
 	sb_adds(out, "\"><table><caption>");
 	html_text(out, caption);
 	sb_adds(out, "</caption>\n<thead><tr>");
 	for (size_t i = 0; i < count; i++) {
-		sb_adds(out, "<th scope=\"col\">");
+		sb_adds(out, i < texts ? "<th scope=\"col\">" : "<th scope=\"col\" class=\"n\">");
 		html_text(out, heads[i]);
 		sb_adds(out, "</th>");
 	}
@@ -84,6 +90,13 @@ void page_pair_value(struct sb *out, const char *name, const json_t *value)
 char *page_time(double seconds)
 {
 	return isfinite(seconds) ? text_format_duration((int64_t)(seconds * 1000)) : mem_copy("");
+}
+
+char *page_step_time(double seconds)
+{
+	if (isnan(seconds))
+		return mem_copy("not known");
+	return seconds < 1 ? mem_format("%.4g ms", seconds * 1000) : mem_format("%.4g s", seconds);
 }
 
 char *page_figure(double value)

@@ -104,7 +104,7 @@ const char *metrics_unit(const struct metrics *metrics)
 	return strcmp(name, METRIC_EPOCH) == 0 ? METRIC_EPOCH : NULL;
 }
 
-bool metrics_line(struct metrics *metrics, int64_t *current, const char *line, size_t len)
+size_t metrics_line(struct metrics *metrics, int64_t *current, const char *line, size_t len)
 {
 	int64_t before = *current;
 	size_t count = metric_reader_line(metrics->reader, current, line, len, metrics->readings);
@@ -128,7 +128,12 @@ bool metrics_line(struct metrics *metrics, int64_t *current, const char *line, s
 		metrics->values[reading->metric] = (struct metric_value){ true, reading->value };
 		metrics->has_row = true;
 	}
-	return count > 0;
+	return count;
+}
+
+const struct metric_reading *metrics_readings(const struct metrics *metrics)
+{
+	return metrics->readings;
 }
 
 const char *metrics_given_up(struct metrics *metrics)

@@ -7,6 +7,7 @@
 
 #include "jobs/base/clock.h"
 #include "jobs/base/text/js.h"
+#include "jobs/series/metric_reader.h"
 
 struct metrics;
 
@@ -15,8 +16,9 @@ int metrics_new(const json_t *specs, struct metrics **ret, struct err **err);
 void metrics_freep(struct metrics **metrics);
 
 /* Reads a line of a node's log. `*current` is the newest step of that log, -1 before the first.
- * Returns true if the line held a number. */
-bool metrics_line(struct metrics *metrics, int64_t *current, const char *line, size_t len);
+ * Returns how many numbers the line held: metrics_readings() has them until the next line. */
+size_t metrics_line(struct metrics *metrics, int64_t *current, const char *line, size_t len);
+const struct metric_reading *metrics_readings(const struct metrics *metrics);
 
 /* Returns the newest row as {name: value}, with "step" if known, as a new reference; NULL if no
  * metric but the step was read yet. Infinite values and NaN are strings. `ret_step`: the row's

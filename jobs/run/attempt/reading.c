@@ -14,6 +14,7 @@
 #include "jobs/base/process/turn.h"
 #include "jobs/base/step_rate.h"
 #include "jobs/run/attempt/toolkit_monitor.h"
+#include "jobs/run/attempt/toolkit_series.h"
 #include "jobs/run/attempt/watch_internal.h"
 #include "jobs/store/order.h"
 
@@ -139,9 +140,14 @@ static void on_line(void *arg, const char *line, size_t len)
 	    graph_tally_scan(watch->tally, watch->driver->kind, log->node, line, len))
 		watch->graph_tally_changed = true;
 	/* In phase 1 nothing is computed: numbers that it prints are no metrics. */
-	if (watch->phase == PHASE_TRAIN && metrics_line(watch->metrics, &log->step, line, len)) {
-		watch->numbers_changed = watch->numbers_fresh = true;
-		update_step(log);
+	if (watch->phase == PHASE_TRAIN) {
+		size_t count = metrics_line(watch->metrics, &log->step, line, len);
+
+		toolkit_series_line(watch, log, metrics_readings(watch->metrics), count);
+		if (count > 0) {
+			watch->numbers_changed = watch->numbers_fresh = true;
+			update_step(log);
+		}
 	}
 	reading_keep_line(log, line, len);
 }
@@ -168,11 +174,11 @@ static int read_chunk(struct attempt_watch *watch, struct node_log *log, struct 
 
 		tail_feed(&log->tail, chunk.text + at, len, on_line, log);
 		toolkit_monitor_scan(watch->monitor, log->node, chunk.text + at, len);
+		log->tail.offset += len; /* the places of lines count from there */
 		at += len;
 		turn_spend(turn, len);
 	}
 	/* Bytes that the turn has no room for are read again by the next turn. */
-	log->tail.offset += at;
 	return at < chunk.len || chunk.len == CHUNK;
 }
 

@@ -5,15 +5,17 @@
 #include <string.h>
 
 #include "jobs/base/text/tail.h"
-#include "jobs/base/usage.h"
 #include "jobs/engine/engine.h"
 #include "jobs/flow/flow.h"
 #include "jobs/run/attempt/order.h"
 #include "jobs/run/plan/aws_account.h"
+#include "jobs/run/plan/plan.h"
+#include "jobs/series/series_mark.h"
 #include "jobs/series/series_read.h"
 #include "jobs/store/order.h"
 
-#define CHUNK ((size_t)256 << 10)
+#define CHUNK      ((size_t)256 << 10)
+#define LOSSES_MAX 1000
 
 /* A start of the command: the first of an attempt, or one by the service. */
 struct run_series_start {
@@ -24,7 +26,7 @@ struct run_series_start {
 struct run_series_attempt {
 	int64_t number;
 	char *job, *prefix;
-	bool ended;
+	bool claimed, ended;
 	struct run_series_start *starts;
 	size_t count;
 };
@@ -39,6 +41,8 @@ struct run_series {
 	struct run_series_attempt *attempts;
 	size_t count;
 	bool measured; /* it is known which steps each start has made */
+	struct run_series_loss *losses;
+	size_t loss_count;
 };
 
 /* ---- the run ---- */
@@ -54,6 +58,8 @@ static int on_event(void *arg, const struct event *ev, json_t *row, struct err *
 		return 0;
 	if (ev->kind == EV_RUN_CREATED)
 		series->plan = json_incref(ev->plan);
+	if (ev->kind == EV_ATTEMPT_CLAIMED && ev->phase == PHASE_TRAIN && series->count > 0)
+		series->attempts[series->count - 1].claimed = true;
 	if (ev->kind == EV_ATTEMPT_ENDED && ev->phase == PHASE_TRAIN && series->count > 0)
 		series->attempts[series->count - 1].ended = true;
 	if (ev->kind != EV_ATTEMPT_INTENDED || ev->phase != PHASE_TRAIN)
@@ -124,6 +130,7 @@ void run_series_freep(struct run_series **series)
 		free(s->attempts[i].starts);
 	}
 	free(s->attempts);
+	free(s->losses);
 	free(s->readings);
 	metric_reader_freep(&s->reader);
 	if (s->engine)
@@ -183,6 +190,11 @@ struct run_series_log {
 	void *arg;
 	int answer;
 	struct err **err;
+	/* Of a log that is a service's events: which lines of it are told (NULL: of another log),
+	 * how many readings behind them are, and whether the service still has the last one. */
+	struct series_mark *mark;
+	uint64_t told_more;
+	bool connected, has_lines, is_muted;
 };
 
 static void tell(struct run_series_log *log, const struct series_point *point, bool late)
@@ -212,11 +224,11 @@ static void tell(struct run_series_log *log, const struct series_point *point, b
 		reading.counts = place < start->again;
 	}
 	reading.start = log->start;
-	if (log->answer == 0)
+	if (log->answer == 0 && !log->is_muted)
 		log->answer = log->fn(log->arg, &reading, log->err);
 }
 
-static struct utc time_of_line(const struct run_series_log *log)
+static struct utc time_of_line(const struct run_series_log *log, bool *ret_exact)
 {
 	struct engine *engine = log->series->engine;
 	struct utc at = { 0 };
@@ -224,6 +236,7 @@ static struct utc time_of_line(const struct run_series_log *log)
 	if (engine->ops->log_time)
 		at = engine->ops->log_time(engine, log->attempt->job, log->attempt->prefix,
 					   log->node, log->tail.line_at);
+	*ret_exact = at.ms > 0;
 	if (at.ms == 0 && engine->ops->log_written)
 		at = engine->ops->log_written(engine, log->attempt->job, log->attempt->prefix,
 					      log->node, log->tail.line_at);
@@ -239,25 +252,63 @@ static void note_start(struct run_series_log *log, const char *line, size_t len)
 	log->start = start;
 }
 
+/* Lines are lost at this place of the log. */
+static void note_loss(struct run_series_log *log)
+{
+	struct run_series *series = log->series;
+
+	if (log->is_muted || series->loss_count >= LOSSES_MAX)
+		return;
+	if (!series->losses)
+		series->losses = mem_zero(LOSSES_MAX, sizeof *series->losses);
+	series->losses[series->loss_count++] =
+		(struct run_series_loss){ log->attempt->number, log->node, log->step };
+}
+
+/* True if the line of a service's log was told before. */
+static bool is_told(struct run_series_log *log)
+{
+	struct engine *engine = log->series->engine;
+	const struct run_series_attempt *attempt = log->attempt;
+	struct utc at = engine->ops->log_time(engine, attempt->job, attempt->prefix, log->node,
+					      log->tail.line_at);
+	uint64_t id = engine->ops->log_id(engine, attempt->job, attempt->prefix, log->node,
+					  log->tail.line_at);
+
+	log->has_lines = true;
+	log->connected |= id == log->mark->id;
+	if (series_mark_has(log->mark, id, at))
+		return true;
+	if (!log->connected && at.ms > log->mark->at_ms) {
+		note_loss(log);
+		log->connected = true;
+	}
+	return false;
+}
+
 static void on_line(void *arg, const char *line, size_t len)
 {
 	struct run_series_log *log = arg;
 	struct metric_reading *readings = log->series->readings;
 	struct utc at = { 0 };
+	bool is_exact = false;
 	size_t count;
 
 	if (is_agent_line(line, len))
 		note_start(log, line, len);
-	if (len == 0 || is_agent_line(line, len))
+	if (len == 0 || is_agent_line(line, len) || (log->mark && is_told(log)))
 		return;
 	count = metric_reader_line(log->series->reader, &log->step, line, len, readings);
 	if (count > 0)
-		at = time_of_line(log);
+		at = time_of_line(log, &is_exact);
 	for (size_t i = 0; i < count; i++)
-		tell(log,
-		     &(struct series_point){ readings[i].metric, readings[i].step, at,
-					     readings[i].value },
-		     true);
+		if (log->told_more > 0)
+			log->told_more--;
+		else
+			tell(log,
+			     &(struct series_point){ readings[i].metric, readings[i].step, at,
+						     readings[i].value },
+			     !is_exact);
 }
 
 /* Tells what the log itself has from where it is told up to `end`; UINT64_MAX: all of it. */
@@ -304,6 +355,121 @@ static int on_block(void *arg, struct series_block *block, struct err **err)
 	return log->answer;
 }
 
+/* ---- the log of a service ---- */
+
+/* What is kept of it (series_stream.h), while that is told. */
+struct run_series_kept {
+	struct run_series_log *log;
+	struct series_mark mark;
+	uint64_t mark_to; /* its place */
+	int64_t mark_step;
+	bool ended, end_lost;
+	bool has_hole; /* something is kept behind a part that is not */
+	bool past;     /* and is told all the same */
+};
+
+static int on_kept(void *arg, struct series_block *block, struct err **err)
+{
+	struct run_series_kept *kept = arg;
+	struct run_series_log *log = kept->log;
+	struct series_point point = { 0 };
+
+	(void)err;
+	kept->has_hole |= block->from > log->told;
+	if (block->from > log->told && (!kept->past || block->flags & SERIES_MARK))
+		return 0;
+	if (block->to >= log->told && series_mark_decode(block, &kept->mark)) {
+		kept->mark_to = block->to;
+		kept->mark_step = block->step_after;
+		kept->ended = block->flags & SERIES_END;
+		kept->end_lost = kept->ended && block->flags & SERIES_LOST;
+		return 0;
+	}
+	if (block->from > log->told || (block->flags & SERIES_LOST && block->from == log->told))
+		note_loss(log);
+	for (uint64_t at = block->from;
+	     log->answer == 0 && !(block->flags & SERIES_MARK) && series_block_next(block, &point);
+	     at++)
+		if (at >= log->told && point.metric < metric_reader_count(log->series->reader))
+			tell(log, &point, false);
+	if (block->to > log->told) {
+		log->told = block->to;
+		log->step = block->step_after;
+	}
+	return log->answer;
+}
+
+/* Tells what the service has behind the mark. */
+static int tell_events(struct run_series_log *log, const struct run_series_kept *kept,
+		       struct err **err)
+{
+	struct engine *engine = log->series->engine;
+	const struct run_series_attempt *attempt = log->attempt;
+	json_auto_t *place = json_pack("{s:I}", "at", (json_int_t)kept->mark.at_ms);
+	struct series_mark mark = kept->mark;
+
+	log->mark = &mark;
+	log->told_more = log->told - kept->mark_to;
+	log->step = kept->mark_step;
+	log->connected = mark.at_ms == 0;
+	log->told = 0;
+	if (mark.at_ms > 0)
+		engine->ops->log_go_on(engine, attempt->job, attempt->prefix, log->node, 0, place);
+	return tell_log(log, UINT64_MAX, err);
+}
+
+/* True if the service has the log still, where the mark is: then it has what is not kept. */
+static int has_log_still(const struct run_series_log *log, const struct run_series_kept *kept,
+			 bool *ret, struct err **err)
+{
+	struct run_series_log muted = *log;
+	int result;
+
+	muted.is_muted = true;
+	tail_init(&muted.tail);
+	result = tell_events(&muted, kept, err);
+	tail_release(&muted.tail);
+	*ret = muted.connected && muted.has_lines;
+	return result;
+}
+
+/* Tells what is kept of a service's log, and what the service has behind that. What is kept behind
+ * a part that is lost in the workspace is told only if the service has lost that part too. */
+static int tell_kept(struct run_series_log *log, const struct series_place *place,
+		     struct run_series_kept *kept, struct err **err)
+{
+	int result = series_read(place, on_kept, kept, err);
+	bool has_log = true;
+
+	if (result == 0 && log->answer == 0 && !kept->ended && kept->has_hole)
+		result = has_log_still(log, kept, &has_log, err);
+	if (result == 0 && log->answer == 0 && !has_log) {
+		kept->past = true;
+		result = series_read(place, on_kept, kept, err);
+	}
+	if (result == 0 && log->answer == 0 && !kept->ended) {
+		result = tell_events(log, kept, err);
+		kept->end_lost = log->attempt->ended &&
+				 (kept->mark.at_ms > 0 ? !log->connected
+						       : log->attempt->claimed && !log->has_lines);
+	}
+	if (result == 0 && kept->end_lost)
+		note_loss(log);
+	return result;
+}
+
+static int tell_service_log(struct run_series_log *log, const struct series_place *place,
+			    struct err **err)
+{
+	struct run_series_kept kept = { .log = log, .mark_step = -1 };
+	int result = tell_kept(log, place, &kept, err);
+
+	series_mark_release(&kept.mark);
+	return result;
+}
+
+/* ---- all logs ---- */
+
 static int tell_node(struct run_series *series, struct run_series_attempt *attempt, int node,
 		     run_series_fn fn, void *arg, struct err **err)
 {
@@ -314,8 +480,9 @@ static int tell_node(struct run_series *series, struct run_series_attempt *attem
 				      .fn = fn,
 				      .arg = arg,
 				      .err = err };
-	struct series_place place = { series->workspace, attempt->prefix, node,
-				      series->specs,     SERIES_FILE,     UINT64_MAX };
+	bool is_stream = !toolkit_limits_has_agent(series->plan) && series->engine->ops->log_id;
+	struct series_place place = { series->workspace, attempt->prefix, node,     series->specs,
+				      SERIES_FILE,       UINT64_MAX,      is_stream };
 	const struct engine_ops *ops = series->engine->ops;
 	int result;
 
@@ -323,8 +490,9 @@ static int tell_node(struct run_series *series, struct run_series_attempt *attem
 	if (ops->log_size(series->engine, attempt->job, attempt->prefix, node, &place.log_size,
 			  err) < 0)
 		return -1;
-	result = series_read(&place, on_block, &log, err);
-	if (result == 0 && log.answer == 0)
+	result = is_stream ? tell_service_log(&log, &place, err)
+			   : series_read(&place, on_block, &log, err);
+	if (result == 0 && log.answer == 0 && !is_stream)
 		result = tell_log(&log, UINT64_MAX, err);
 	tail_release(&log.tail);
 	return *err ? -1 : log.answer != 0 ? log.answer : result;
@@ -380,6 +548,7 @@ static int tell_all(struct run_series *series, run_series_fn fn, void *arg, stru
 {
 	int nodes = (int)js_int(series->plan, "nodes", 1);
 
+	series->loss_count = 0;
 	for (size_t i = 0; i < series->count; i++)
 		for (int node = 0; node < nodes; node++) {
 			struct run_series_attempt *attempt = &series->attempts[i];
@@ -402,59 +571,23 @@ int run_series_each(struct run_series *series, run_series_fn fn, void *arg, stru
 	return tell_all(series, fn, arg, err);
 }
 
-/* ---- figures of the nodes ---- */
-
-struct run_series_usage_reading {
-	struct run_reading reading;
-	run_series_fn fn;
-	void *arg;
-	int answer;
-};
-
-static int on_usage(void *arg, struct series_block *block, struct err **err)
+size_t run_series_losses(const struct run_series *series, const struct run_series_loss **ret)
 {
-	struct run_series_usage_reading *usage = arg;
-	struct series_point point = { 0 };
-	char name[USAGE_NAME];
-
-	while (usage->answer == 0 && series_block_next(block, &point)) {
-		if (!usage_name(point.metric, name))
-			continue;
-		usage->reading.name = name;
-		usage->reading.metric = point.metric;
-		usage->reading.step = point.step;
-		usage->reading.at = point.at;
-		usage->reading.value = point.value;
-		usage->reading.start = block->start;
-		usage->answer = usage->fn(usage->arg, &usage->reading, err);
-	}
-	return usage->answer;
+	*ret = series->losses;
+	return series->loss_count;
 }
 
-int run_series_usage(struct run_series *series, run_series_fn fn, void *arg, struct err **err)
+/* ---- for run_usage.c ---- */
+
+const char *run_series_attempt(const struct run_series *series, size_t at, int64_t *ret_number)
 {
-	int nodes = (int)js_int(series->plan, "nodes", 1);
+	if (at >= series->count)
+		return NULL;
+	*ret_number = series->attempts[at].number;
+	return series->attempts[at].prefix;
+}
 
-	for (size_t i = 0; i < series->count; i++)
-		for (int node = 0; node < nodes; node++) {
-			struct run_series_usage_reading usage = {
-				.reading = { .attempt = series->attempts[i].number,
-					     .node = node,
-					     .counts = true },
-				.fn = fn,
-				.arg = arg
-			};
-			struct series_place place = { series->workspace,
-						      series->attempts[i].prefix,
-						      node,
-						      NULL,
-						      USAGE_FILE,
-						      UINT64_MAX };
-
-			if (series_read(&place, on_usage, &usage, err) < 0 || usage.answer < 0)
-				return -1;
-			if (usage.answer > 0)
-				return 0;
-		}
-	return 0;
+struct store *run_series_workspace(const struct run_series *series)
+{
+	return series->workspace;
 }

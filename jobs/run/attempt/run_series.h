@@ -50,12 +50,24 @@ int run_series_absent(const struct run_series *series, const char *run, const ch
 		      enum exit_code code, struct err **err);
 const json_t *run_series_plan(const struct run_series *series); /* borrowed */
 
+/* A place where a service has lost lines of a log, and readings with them, as far as that can be
+ * known: it does not have what was read last, or not the end that must have come. What it loses in
+ * the middle of a log before anybody has read it, nobody can tell. */
+struct run_series_loss {
+	int64_t attempt;
+	int node;
+	int64_t after_step; /* -1: before the first */
+};
+
+/* Returns those of the latest run_series_each(), at most 1000; borrowed. */
+size_t run_series_losses(const struct run_series *series, const struct run_series_loss **ret);
+
 /* Calls `fn` for each reading, attempt by attempt, node by node, in the order of the log; 1 stops.
  * Memory is bounded, however many there are. */
 typedef int (*run_series_fn)(void *arg, const struct run_reading *reading, struct err **err);
 int run_series_each(struct run_series *series, run_series_fn fn, void *arg, struct err **err);
-/* The same for the figures of the run's nodes (jobs/base/usage.h), whose number `metric` is. All of
- * them count, also those of steps that are made again. */
-int run_series_usage(struct run_series *series, run_series_fn fn, void *arg, struct err **err);
+/* Returns the prefix of an attempt in the workspace, borrowed; NULL behind the last. */
+const char *run_series_attempt(const struct run_series *series, size_t at, int64_t *ret_number);
+struct store *run_series_workspace(const struct run_series *series); /* borrowed */
 
 #endif

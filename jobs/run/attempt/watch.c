@@ -4,6 +4,7 @@
 
 #include "jobs/base/step_rate.h"
 #include "jobs/run/attempt/toolkit_monitor.h"
+#include "jobs/run/attempt/toolkit_series.h"
 #include "jobs/run/attempt/watch_internal.h"
 
 bool watch_is(const struct driver *driver, enum phase phase, int64_t attempt)
@@ -23,8 +24,10 @@ void watch_close(struct driver *driver)
 	if (!watch)
 		return;
 	loop_remove(driver->loop, watch->wake);
-	if (driver->left && !watch->whole)
+	if (driver->left && !watch->whole) {
+		toolkit_series_write(watch, true);
 		bookmark_put(watch, true);
+	}
 	for (int node = 0; node < watch->nodes; node++) {
 		tail_release(&watch->logs[node].tail);
 		for (int i = 0; i < LAST_LINES; i++)
@@ -41,6 +44,7 @@ void watch_close(struct driver *driver)
 	json_decref(watch->step_rate);
 	json_decref(watch->recorded_row);
 	toolkit_monitor_freep(&watch->monitor);
+	toolkit_series_freep(&watch->series);
 	err_free(watch->unread);
 	free(watch->job);
 	free(watch->prefix);
@@ -102,6 +106,7 @@ int watch_open(struct driver *driver, enum phase phase, int64_t attempt, const c
 	watch->cause = first_cause_new((size_t)watch->nodes, is_buffered(driver, phase),
 				       own_rows_get(watch->own));
 	if (toolkit_monitor_new(watch, &watch->monitor, err) == 0 &&
+	    toolkit_series_new(watch, &watch->series, err) == 0 &&
 	    metrics_new(json_object_get(driver->plan, "metrics"), &watch->metrics, err) == 0) {
 		bookmark_restore(watch);
 		return 0;

@@ -60,6 +60,7 @@ struct attempt_watch {
 	struct own_rows *own; /* the user's own rows of the failure table */
 	struct first_cause *cause;
 	struct toolkit_monitor *monitor;      /* NULL: the attempt has agents */
+	struct toolkit_series *series;        /* NULL: its agents keep the readings */
 	struct mono read_at;                  /* when the lines at hand were read */
 	struct mono heard_at;                 /* when a log last had more; ms 0: never */
 	struct watch *wake;                   /* on a process of the job, until it ends */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "jobs/run/attempt/toolkit_monitor.h"
+#include "jobs/run/attempt/toolkit_series.h"
 #include "jobs/run/attempt/watch_internal.h"
 
 static void on_wake(void *arg)
@@ -133,6 +134,13 @@ static int numbers_at_end(struct attempt_watch *watch, const struct engine_statu
 												: 0;
 }
 
+static int series_at_end(struct attempt_watch *watch, const struct engine_status *status,
+			 struct err **err)
+{
+	(void)status;
+	return toolkit_series_end(watch, err);
+}
+
 /* Last looks at an attempt, recorded before its end. The end rests on none of them: each is tried,
  * and one that fails END_TRIES times, or for END_MS, is passed over. */
 static const struct last_record {
@@ -145,6 +153,7 @@ static const struct last_record {
 	{ "time of the last step: not known", steps_at_end },
 	{ "newest marked checkpoints: not journalled", checkpoints_at_end },
 	{ "last metrics: not journalled", numbers_at_end },
+	{ "last readings: not kept beside the log", series_at_end },
 	{ "cost of the machines: not known", attempt_cost_at_end },
 };
 
@@ -249,6 +258,7 @@ int watch_turn(struct driver *driver, struct err **err)
 		driver->job_seen_at = clock_mono_now();
 	if (reading_turn(watch, is_ending(driver, &status), status.state == ENGINE_ENDED, &more,
 			 &unread) == 0) {
+		toolkit_series_write(watch, false);
 		bookmark_put(watch, false);
 	} else if (status.state == ENGINE_ENDED) {
 		*err = TAKE(unread);

@@ -12,6 +12,7 @@
 #include "jobs/base/hash.h"
 #include "jobs/base/maker.h"
 #include "jobs/run/attempt/toolkit_monitor.h"
+#include "jobs/run/attempt/toolkit_series.h"
 #include "jobs/run/attempt/watch_internal.h"
 #include "jobs/store/store.h"
 
@@ -75,6 +76,7 @@ static json_t *keep_log(const struct node_log *log)
 			 (json_int_t)(tail->offset - (again ? open : 0)), "dropping", !again,
 			 "returned", tail->returned, "step", (json_int_t)log->step, "last", lines);
 	js_put(kept, "cause", keep_cause(log, log->lines - count));
+	js_put(kept, "readings", json_integer(toolkit_series_place(log->watch, log->node)));
 	if (engine->ops->log_place)
 		js_put(kept, "place",
 		       engine->ops->log_place(engine, log->watch->job, log->watch->prefix,
@@ -151,6 +153,12 @@ void bookmark_put(struct attempt_watch *watch, bool leaving)
 
 	if (!watch->driver->live || !is_due(watch, leaving))
 		return;
+	/* The next driver must meet the lines whose readings are not kept. */
+	if (!toolkit_series_write(watch, true)) {
+		watch->marked_at = clock_mono_now();
+		watch->marking_ms = watch->marked_at.ms - began.ms;
+		return;
+	}
 	kept = keep_watch(watch);
 	text = json_object_get(kept, "book") ? js_line(kept) : NULL;
 	if (text && strlen(text) <= BYTES_MAX)
@@ -197,9 +205,13 @@ static bool has_log(struct attempt_watch *watch, int node, const json_t *log)
 {
 	struct engine *engine = watch->driver->engine;
 	int64_t offset = js_int(log, "offset", -1);
+	int64_t place = toolkit_series_place(watch, node), was = js_int(log, "readings", -1);
 	AUTO(err_freep) struct err *ignored = NULL;
 	uint64_t size = 0;
 
+	/* Readings that were never kept, or are not there any more, are read again. */
+	if (place < was || (place >= 0 && was < 0))
+		return false;
 	if (offset <= 0 || json_object_get(log, "place"))
 		return offset >= 0;
 	return engine->ops->log_size(engine, watch->job, watch->prefix, node, &size, &ignored) >
@@ -228,6 +240,7 @@ static void restore_log(struct node_log *log, const json_t *kept)
 	if (place && engine->ops->log_go_on)
 		engine->ops->log_go_on(engine, log->watch->job, log->watch->prefix, log->node,
 				       log->tail.offset, place);
+	toolkit_series_go_on(log->watch, log->node);
 	if (json_array_size(json_object_get(kept, "last")) == LAST_LINES)
 		json_array_foreach (json_object_get(kept, "cause"), i, line)
 			if (json_is_string(line))

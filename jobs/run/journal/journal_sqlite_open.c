@@ -231,10 +231,13 @@ static int open_untouched(struct sqlite_store *store, struct err **err)
  * log's index is there too. */
 static int open_to_read(struct sqlite_store *store, struct err **err)
 {
-	AUTO(auto_close) int probe = open(store->path, O_RDONLY | O_CLOEXEC);
+	AUTO(auto_close) int probe = open(store->path, O_PATH | O_CLOEXEC);
 
-	/* SQLite would only say that it cannot open the file; open(2) says why. */
-	if (probe < 0)
+	/* SQLite would only say that it cannot open the file; access(2) and open(2) say why. A
+	 * plain descriptor of the file would, when it is closed, drop the locks of SQLite
+	 * (fcntl(2)), and the last writer would remove the log that this reader goes on reading:
+	 * O_PATH has no locks. */
+	if (probe < 0 || access(store->path, R_OK) < 0)
 		return fs_error(err, errno, "cannot read '%s'", store->path);
 	if (sqlite3_open_v2(store->path, &store->db, SQLITE_OPEN_READWRITE, NULL) == SQLITE_OK) {
 		sqlite3_busy_handler(store->db, on_busy, store);

@@ -87,6 +87,7 @@ int sweep_record_make(const char *id, const json_t *sweep, const json_t *plan, c
 	js_put_str(record, "name", js_str(plan, "name"));
 	js_put_str(record, "spec_file", js_str(plan, "spec_file"));
 	js_put_str(record, "base", digest);
+	js_put_str(record, "source", js_str(js_path(plan, "source"), "digest"));
 	js_put_str(record, "kind", js_str(sweep, "kind"));
 	js_put(record, "on_best", json_boolean(on_best));
 	js_put(record, "cells", cells);
@@ -151,6 +152,42 @@ static int damaged(const struct journal *journal, const char *id, struct err **e
 			id, journal_url(journal), id);
 }
 
+/* True for a list of texts that `is_good`; NULL: that any text is. */
+static bool is_list_of(const json_t *list, bool (*is_good)(const char *text))
+{
+	const json_t *item;
+	size_t i;
+
+	json_array_foreach (list, i, item)
+		if (!json_is_string(item) || (is_good && !is_good(json_string_value(item))))
+			return false;
+	return json_is_array(list);
+}
+
+static bool is_set(const char *text)
+{
+	return strchr(text, '=') != NULL;
+}
+
+/* True for a record whose members can be relied on. */
+static bool is_sound(const json_t *record, const char *id)
+{
+	const json_t *cells = json_object_get(record, "cells"), *cell;
+	size_t i;
+
+	if (!js_is(record, "sweep", id) || json_array_size(cells) == 0)
+		return false;
+	json_array_foreach (cells, i, cell)
+		if (!js_str(cell, "name") ||
+		    !is_list_of(json_object_get(cell, "runs"), text_run_id_valid) ||
+		    json_array_size(json_object_get(cell, "runs")) == 0 ||
+		    !is_list_of(json_object_get(cell, "own"), is_set) ||
+		    (json_object_get(cell, "sets") &&
+		     !is_list_of(json_object_get(cell, "sets"), is_set)))
+			return false;
+	return true;
+}
+
 int sweep_record_read(struct journal *journal, const char *id, json_t **ret, struct err **err)
 {
 	struct store *store = journal_store(journal);
@@ -174,7 +211,7 @@ int sweep_record_read(struct journal *journal, const char *id, json_t **ret, str
 	if (found <= 0)
 		return found;
 	if (js_parse(text.text, text.len, "the record", &record, &wrong) < 0 ||
-	    !js_is(record, "sweep", id) || !json_is_array(json_object_get(record, "cells")))
+	    !is_sound(record, id))
 		return damaged(journal, id, err);
 	*ret = TAKE(record);
 	return 1;

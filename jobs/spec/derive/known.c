@@ -1,24 +1,18 @@
 /* Values of the names in an expression: see known.h. */
 #include "jobs/spec/derive/known.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "jobs/base/sb.h"
 #include "jobs/spec/fields/names.h"
 
-/* A request, and what becomes of it. */
-struct known {
-	const struct spec *spec;
-	char **why, **hint;
-};
+/* Finds the value of one name; NULL with the two texts if it cannot be known. */
+typedef json_t *known_fn(const struct spec *spec, char **ret_why, char **ret_hint);
 
-typedef json_t *known_fn(const struct known *known);
-
-static json_t *not_known(const struct known *known, char *why, char *hint)
+static json_t *not_known(char **ret_why, char **ret_hint, char *why, char *hint)
 {
-	*known->why = why;
-	*known->hint = hint;
+	*ret_why = why;
+	*ret_hint = hint;
 	return NULL;
 }
 
@@ -27,21 +21,23 @@ static const json_t *hyperparameter(const struct spec *spec, const char *name)
 	return json_object_get(spec_get(spec, SPEC_HYPERPARAMETERS), name);
 }
 
-static json_t *nodes(const struct known *known)
+static json_t *nodes(const struct spec *spec, char **ret_why, char **ret_hint)
 {
-	return json_integer(spec_int(known->spec, SPEC_RESOURCES_NODES));
+	(void)ret_why;
+	(void)ret_hint;
+	return json_integer(spec_int(spec, SPEC_RESOURCES_NODES));
 }
 
-static json_t *processes(const struct known *known)
+static json_t *processes(const struct spec *spec, char **ret_why, char **ret_hint)
 {
-	json_auto_t *torchrun = spec_processes(known->spec, false);
+	json_auto_t *torchrun = spec_processes(spec, false);
 
 	if (!torchrun)
 		return json_integer(1);
 	if (json_object_get(torchrun, "per_node"))
 		return json_incref(json_object_get(torchrun, "per_node"));
 	return not_known(
-		known,
+		ret_why, ret_hint,
 		mem_format("only the job will know how many processes torchrun starts on a "
 			   "node (%s)",
 			   js_str(torchrun, "reason")),
@@ -49,12 +45,11 @@ static json_t *processes(const struct known *known)
 			 "expression"));
 }
 
-static json_t *world(const struct known *known)
+static json_t *world(const struct spec *spec, char **ret_why, char **ret_hint)
 {
-	json_auto_t *each = processes(known);
+	json_auto_t *each = processes(spec, ret_why, ret_hint);
 
-	return each ? json_integer(json_integer_value(each) *
-				   spec_int(known->spec, SPEC_RESOURCES_NODES))
+	return each ? json_integer(json_integer_value(each) * spec_int(spec, SPEC_RESOURCES_NODES))
 		    : NULL;
 }
 
@@ -88,11 +83,10 @@ static const char *first_of(const struct spec *spec, const char *const names[], 
 	return NULL;
 }
 
-static json_t *global_batch(const struct known *known)
+static json_t *global_batch(const struct spec *spec, char **ret_why, char **ret_hint)
 {
 	static const char *const sizes[] = { "per_device_train_batch_size", "batch_size" };
 	static const char *const accumulations[] = { "gradient_accumulation_steps" };
-	const struct spec *spec = known->spec;
 	const char *of[] = { first_of(spec, sizes, STK_LENGTH(sizes)),
 			     first_of(spec, accumulations, STK_LENGTH(accumulations)) };
 	const char *shared = shares_batch(spec);
@@ -103,16 +97,16 @@ static json_t *global_batch(const struct known *known)
 	if (spec_int(spec, SPEC_SAMPLES_PER_STEP) > 0)
 		return json_integer(spec_int(spec, SPEC_SAMPLES_PER_STEP));
 	if (!of[0])
-		return not_known(known,
+		return not_known(ret_why, ret_hint,
 				 mem_copy("the hyperparameters have neither batch_size nor "
 					  "per_device_train_batch_size"),
 				 mem_copy(hint));
 	if (shared)
 		return not_known(
-			known,
+			ret_why, ret_hint,
 			mem_format("by hyperparameters.%s several processes share a batch", shared),
 			mem_copy(hint));
-	all = world(known);
+	all = world(spec, ret_why, ret_hint);
 	if (!all)
 		return NULL;
 	for (size_t i = 0; i < STK_LENGTH(of); i++) {
@@ -123,12 +117,12 @@ static json_t *global_batch(const struct known *known)
 			continue;
 		if (factor <= 0 || __builtin_mul_overflow(product, factor, &product))
 			return not_known(
-				known,
+				ret_why, ret_hint,
 				mem_format("hyperparameters.%s is no number of samples", of[i]),
 				mem_copy("write it as a positive integer"));
 	}
 	if (__builtin_mul_overflow(product, json_integer_value(all), &product))
-		return not_known(known, mem_copy("it is too large"), mem_copy(hint));
+		return not_known(ret_why, ret_hint, mem_copy("it is too large"), mem_copy(hint));
 	return json_integer(product);
 }
 
@@ -144,12 +138,10 @@ static const struct {
 
 json_t *known_value(const struct spec *spec, const char *name, char **ret_why, char **ret_hint)
 {
-	const struct known known = { spec, ret_why, ret_hint };
-
 	*ret_why = *ret_hint = NULL;
 	for (size_t i = 0; i < STK_LENGTH(own); i++)
 		if (strcmp(own[i].name, name) == 0)
-			return own[i].find(&known);
+			return own[i].find(spec, ret_why, ret_hint);
 	return json_incref((json_t *)(uintptr_t)hyperparameter(spec, name));
 }
 

@@ -51,6 +51,19 @@ static void run_both(const struct place *place, json_t *order, char *const *env)
 		assert_int_equal(end_of(pids[node]), 0);
 }
 
+/* The second report in the log has the claim, and is short: it has the number too. */
+static void tells_its_start_with_its_claim(struct place *place)
+{
+	AUTO(auto_free) char *path = place_path(place, PREFIX "node-0/log");
+	AUTO(auto_free) char *text = read_file(path, NULL);
+	char *line = text ? strchr(text, '\n') : NULL;
+
+	assert_non_null(line);
+	line[1 + strcspn(line + 1, "\n")] = '\0';
+	assert_non_null(strstr(line, "\"claimed\""));
+	assert_non_null(strstr(line, "\"restart\":1"));
+}
+
 static void a_restarted_job_goes_on_from_what_it_saved_before(void **state)
 {
 	struct place *place = *state;
@@ -72,6 +85,7 @@ static void a_restarted_job_goes_on_from_what_it_saved_before(void **state)
 	second = report(place);
 	assert_int_equal(js_int(second, "restart", 0), 1);
 	assert_int_equal(json_integer_value(js_path(second, "resumed.step")), 10);
+	tells_its_start_with_its_claim(place);
 }
 
 static void with_nothing_marked_it_goes_by_its_order(void **state)

@@ -1,5 +1,6 @@
 /* Runs compared by measurement: jobs/report/measure. */
 #include "jobs/report/measure/comparison.h"
+#include "jobs/report/measure/sample_count.h"
 #include "jobs/report/measure/step_times.h"
 
 #include <math.h>
@@ -77,6 +78,83 @@ static void a_late_graph_and_times_that_are_not_exact_are_left_out(void **state)
 	step_times_add(&times, 1, 0, 23, 99300, false); /* of another rank */
 	step_times_add(&times, 1, 0, 24, 99000, false); /* the clock was set back */
 	assert_true(times.steps == 10);
+	step_times_release(&times);
+}
+
+static void of_epochs_only_the_first_is_left_out(void **state)
+{
+	struct step_times times = { .epochs = true };
+
+	(void)state;
+	for (int64_t epoch = 0; epoch < 4; epoch++)
+		step_times_add(&times, 1, 0, epoch, epoch * 100, false);
+	assert_true(times.steps == 3); /* 0 begins when it is told; its end is that of the first */
+	assert_true(fabs(step_times_mean(&times) - 0.1) < 1e-9);
+	step_times_release(&times);
+}
+
+static void samples_are_counted_over_all_attempts(void **state)
+{
+	struct sample_count count = { 0 };
+
+	(void)state;
+	assert_true(isnan(sample_count_per_step(&count)));
+	sample_count_add(&count, 1, 0, -1, 5); /* before the first step */
+	sample_count_add(&count, 1, 0, 10, 320);
+	assert_true(isnan(sample_count_per_step(&count)));
+	sample_count_add(&count, 1, 1, 11, 9999); /* of another node */
+	sample_count_add(&count, 1, 0, 20, 640);
+	sample_count_add(&count, 1, 0, 22, NAN);
+	sample_count_add(&count, 1, 0, 30, 1000);
+	assert_true(sample_count_per_step(&count) == 680.0 / 20);
+	sample_count_add(&count, 2, 0, 25, 64); /* counts anew, from an older checkpoint */
+	sample_count_add(&count, 2, 0, 35, 164);
+	assert_true(sample_count_per_step(&count) == 780.0 / 30);
+	sample_count_add(&count, 2, 0, 5, 200); /* the log goes back */
+	sample_count_add(&count, 2, 0, 6, 10);  /* the count does */
+	sample_count_add(&count, 2, 0, 8, 30);
+	assert_true(sample_count_per_step(&count) == 800.0 / 32);
+}
+
+static void the_time_until_a_command_is_started_again_is_no_step_time(void **state)
+{
+	struct step_times times = { 0 };
+	int64_t ms = 0;
+
+	(void)state;
+	for (size_t start = 0; start < 2; start++) {
+		for (int64_t step = 1 + 10 * (int64_t)start; step <= 30 + 10 * (int64_t)start;
+		     step++) {
+			step_times_start(&times, 1, start, 0);
+			step_times_add(&times, 1, 0, step, ms += 100, false);
+		}
+		ms += 600000; /* the service starts the job again, which resumes from step 10 */
+	}
+	for (int64_t step = 1; step <= 40; step++) { /* of another node */
+		step_times_start(&times, 1, 0, 1);
+		step_times_add(&times, 1, 1, step, ms += 500, false);
+	}
+	assert_true(times.steps == 20 + 20);
+	assert_true(fabs(step_times_mean(&times) - 0.1) < 1e-9);
+	assert_true(fabs(step_times_quantile(&times, 1) - 0.1) < 1e-9);
+	step_times_release(&times);
+}
+
+static void a_million_steps_take_little_room(void **state)
+{
+	struct step_times times = { 0 };
+	int64_t ms = 0;
+
+	(void)state;
+	for (int64_t step = 1; step <= 1000000; step++)
+		step_times_add(&times, 1, 0, step, ms += 5 + step % 100, false);
+	assert_true(times.count < 40000 && times.added == 1000000 - 10);
+	assert_true(times.steps == 1000000 - 10);
+	/* Each of the hundred times comes equally often. */
+	assert_true(fabs(step_times_quantile(&times, 0.5) - 0.054) < 1.1e-3);
+	assert_int_equal(times.count, 100);
+	assert_true(fabs(step_times_quantile(&times, 0.95) - 0.099) < 1.1e-3);
+	assert_true(fabs(step_times_mean(&times) - 0.0545) < 1e-5);
 	step_times_release(&times);
 }
 
@@ -172,6 +250,28 @@ static void repeats_tell_a_difference_from_noise(void **state)
 		half = student_quantile(1 - 0.01 / 8, 10) * sqrt(squares / 10 * 2 / 3);
 		assert_true(fabs(log(rows[2].high / rows[2].x) - half) < 1e-9);
 	}
+}
+
+static void a_row_that_diverged_is_not_the_best(void **state)
+{
+	struct measured_run runs[] = { run_of(0, 1),    run_of(0, 1.01), run_of(1, 0.5),
+				       run_of(1, 0.51), run_of(2, 0.25), run_of(2, 0.26) };
+	struct comparison_row rows[3] = { 0 };
+
+	(void)state;
+	for (size_t i = 0; i < 3; i++)
+		rows[i] =
+			(struct comparison_row){ .first = 2 * i, .runs = 2, .same_quality = true };
+	for (size_t i = 0; i < 6; i++) {
+		curve_add(&runs[i].curve, 10, 1);
+		curve_add(&runs[i].curve, 20, i == 5 ? NAN : 0.5);
+	}
+	comparison_make(runs, 6, rows, 3);
+	assert_int_equal(rows[2].verdict, COMPARISON_FASTER);
+	assert_true(rows[1].is_best && !rows[2].is_best);
+	assert_true(rows[2].last_step == 20 && isnan(rows[2].last_value));
+	for (size_t i = 0; i < 6; i++)
+		curve_release(&runs[i].curve);
 }
 
 static void a_run_that_does_not_count_takes_the_samples_from_nobody(void **state)
@@ -289,10 +389,15 @@ int main(void)
 		cmocka_unit_test(quantiles_are_those_of_the_tables),
 		cmocka_unit_test(the_first_ten_steps_of_each_attempt_are_left_out),
 		cmocka_unit_test(a_late_graph_and_times_that_are_not_exact_are_left_out),
+		cmocka_unit_test(of_epochs_only_the_first_is_left_out),
+		cmocka_unit_test(samples_are_counted_over_all_attempts),
+		cmocka_unit_test(the_time_until_a_command_is_started_again_is_no_step_time),
+		cmocka_unit_test(a_million_steps_take_little_room),
 		cmocka_unit_test(lines_that_come_together_are_one_sample),
 		cmocka_unit_test(without_steps_nothing_is_known),
 		cmocka_unit_test(without_repeats_nothing_is_claimed),
 		cmocka_unit_test(repeats_tell_a_difference_from_noise),
+		cmocka_unit_test(a_row_that_diverged_is_not_the_best),
 		cmocka_unit_test(a_run_that_does_not_count_takes_the_samples_from_nobody),
 		cmocka_unit_test(the_speed_that_all_logs_tell_goes_before_the_clocks),
 		cmocka_unit_test(the_log_tells_steps_behind_the_first_ones),

@@ -200,6 +200,39 @@ static void a_run_is_shown_with_its_graphs_nodes_and_money(void **state)
 	assert_null(strstr(out.text, ">train 30</th>"));
 }
 
+static void repeats_are_one_entry_and_a_row_without_figures_is_its_reason(void **state)
+{
+	static const char *const parts[] = {
+		"<tr class=\"best\"><th scope=\"row\">b-1</th><td>faster</td><td class=\"n\">2</td>"
+		"<td class=\"n\">1.50x</td></tr>",
+		"<th scope=\"row\">c-1</th><td colspan=\"3\">not supported: &lt;b&gt;</td></tr>",
+		"<th scope=\"col\">verdict</th><th scope=\"col\" class=\"n\">runs</th>",
+		"<li><span class=\"key c0\"></span>a-1, a-2</li><li><span class=\"key "
+		"c1\"></span>b-1"
+		"</li><li><span class=\"key c1 dashed\"></span>b-1 &lt;old&gt;</li>",
+		"<section id=\"run-3\">\n<details><summary><h2>Run d",
+	};
+	AUTO(sb_release) struct sb out = SB_INIT;
+	json_auto_t *data =
+		json_pack("{s:s, s:{s:[s,s,s,s], s:[[s,s,s,s],[s,s,s,n]], s:i}, "
+			  "s:[{s:s, s:s, "
+			  "s:[{s:s,s:i,s:[]},{s:s,s:i,s:[]},{s:s,s:i,s:[]},{s:s,s:i,s:b,s:[]}]}], "
+			  "s:[{s:s},{s:s},{s:s},{s:s}]}",
+			  "title", "x", "comparison", "columns", "run", "verdict", "runs", "speed",
+			  "rows", "b-1", "faster", "2", "1.50x", "c-1", "not supported: <b>", "0",
+			  "best", 0, "charts", "title", "loss", "x", "step", "lines", "name", "a-1",
+			  "color", 0, "points", "name", "b-1", "color", 1, "points", "name", "a-2",
+			  "color", 0, "points", "name", "b-1 <old>", "color", 1, "dashed", 1,
+			  "points", "runs", "run", "a", "run", "b", "run", "c", "run", "d");
+
+	(void)state;
+	assert_non_null(data);
+	page_write(data, &out);
+	for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+		if (!strstr(out.text, parts[i]))
+			fail_msg("the page lacks %s", parts[i]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -211,6 +244,7 @@ int main(void)
 		cmocka_unit_test(what_is_not_finite_is_counted_and_not_drawn),
 		cmocka_unit_test(a_page_of_nothing_is_a_page),
 		cmocka_unit_test(a_run_is_shown_with_its_graphs_nodes_and_money),
+		cmocka_unit_test(repeats_are_one_entry_and_a_row_without_figures_is_its_reason),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
