@@ -8,12 +8,14 @@
 #include "cmd/follow/run_show.h"
 #include "cmd/follow/run_view.h"
 #include "cmd/screen/out.h"
+#include "cmd/sweep/sweep_view.h"
 #include "jobs/base/process/cancel.h"
 #include "jobs/base/text/text.h"
 #include "jobs/run/beside.h"
 #include "jobs/run/journal/lease.h"
 #include "jobs/run/request.h"
 #include "jobs/run/salvage.h"
+#include "jobs/run/sweep/sweep_record.h"
 
 /* --- attach --- */
 
@@ -35,16 +37,57 @@ int cmd_attach(const struct args *args, struct err **err)
 
 /* --- wait --- */
 
+#define SWEEP_LOOK_MS        1000
+#define SWEEP_LOOK_REMOTE_MS 5000
+
+/* Waits until no run of the sweep is left that goes on, or may begin. */
+static int wait_for_sweep(struct journal *journal, const char *id, int64_t timeout_ms,
+			  struct err **err)
+{
+	struct mono since = clock_mono_now();
+	int code = EXIT_DETACHED;
+
+	for (;;) {
+		json_auto_t *record = NULL, *view = NULL;
+		int64_t gone;
+		int found = sweep_record_read(journal, id, &record, err);
+
+		if (found == 0) {
+			err_set(err, EXIT_NOT_FOUND, "sweep %s was removed", id);
+			return err_hint(err, "'stoker list' shows all runs");
+		}
+		if (found < 0 || sweep_view(journal, record, &view, err) < 0)
+			return -1;
+		code = sweep_view_exit_code(view);
+		gone = clock_mono_now().ms - since.ms;
+		if (code == EXIT_DETACHED && (timeout_ms == 0 || gone < timeout_ms) &&
+		    cancel_pause(journal_is_remote(journal) ? SWEEP_LOOK_REMOTE_MS : SWEEP_LOOK_MS))
+			continue;
+		if (out_is_json())
+			out_json(view);
+		else if (code != EXIT_DETACHED)
+			out_note("sweep %s %s", id, js_str(view, "state"));
+		return code;
+	}
+}
+
 int cmd_wait(const struct args *args, struct err **err)
 {
 	AUTO(journal_freep) struct journal *journal = NULL;
 	struct attach_options options = { .quiet = true, .plain = true, .patient = true };
 	char run[JOURNAL_RUN_MAX];
-	json_auto_t *status = NULL;
-	int code;
+	json_auto_t *status = NULL, *record = NULL;
+	int code, found;
 
-	if (args_duration(args, OPT_TIMEOUT, &options.timeout_ms, err) < 0 ||
-	    cmd_run_open(args, JOURNAL_READ, &journal, run, err) < 0)
+	if (args_duration(args, OPT_TIMEOUT, &options.timeout_ms, err) < 0)
+		return -1;
+	found = sweep_view_find(args, JOURNAL_READ, &journal, &record, err);
+	if (found != 0)
+		return found < 0 ? -1
+				 : wait_for_sweep(journal, js_str(record, "sweep"),
+						  options.timeout_ms, err);
+	journal_freep(&journal);
+	if (cmd_run_open(args, JOURNAL_READ, &journal, run, err) < 0)
 		return -1;
 	code = attachment_run(args, journal, run, &options, err);
 	if (code < 0 || cmd_run_view_whole(journal, run, &status, err) < 0)
@@ -294,7 +337,7 @@ static int open_to_stop(const struct args *args, enum journal_mode mode, struct 
 	return journal_open(args->value[OPT_STATE], mode, ret, err);
 }
 
-int cmd_stop(const struct args *args, struct err **err)
+static int stop_run(const struct args *args, struct err **err)
 {
 	AUTO(journal_freep) struct journal *journal = NULL;
 	AUTO(err_freep) struct err *why = NULL;
@@ -337,4 +380,97 @@ int cmd_stop(const struct args *args, struct err **err)
 		return EXIT_DONE;
 	}
 	return code;
+}
+
+/* A sweep whose runs are stopped. */
+struct sweep_stop {
+	const struct args *args;
+	struct journal *journal;
+	size_t found;
+	struct err *trouble; /* of a run that cannot be stopped */
+};
+
+static bool goes_on(const char *state)
+{
+	return strcmp(state, "running") == 0 || strcmp(state, "waiting") == 0;
+}
+
+/* All are asked before the end of any is awaited. */
+static int request_one(void *arg, const char *run, const char *state, struct err **err)
+{
+	struct sweep_stop *stop = arg;
+	AUTO(err_freep) struct err *ignored = NULL; /* it is asked again */
+	enum request_result result;
+
+	(void)err;
+	if (goes_on(state)) {
+		stop->found++;
+		(void)!request_stop(stop->journal, run, stop->args->value[OPT_REASON], &result,
+				    &ignored);
+	}
+	return 0;
+}
+
+static int stop_one(void *arg, const char *run, const char *state, struct err **err)
+{
+	struct sweep_stop *stop = arg;
+	AUTO(err_freep) struct err *why = NULL;
+	struct args args = *stop->args;
+	char name[JOURNAL_RUN_MAX];
+	const char *operands[] = { name };
+
+	(void)err;
+	if (!goes_on(state))
+		return 0;
+	snprintf(name, sizeof name, "%s", run);
+	args.operands = operands;
+	args.operand_count = 1;
+	if (stop_run(&args, &why) < 0)
+		out_error_later(&stop->trouble, &why);
+	return 0;
+}
+
+/* Nothing of the sweep begins any more, and what is under way is stopped. A process of the sweep
+ * may be about to begin a run, so that a second look follows. */
+#define SWEEP_STOPS 3
+
+static int stop_sweep(const struct args *args, struct journal *journal, const json_t *record,
+		      struct err **err)
+{
+	const char *id = js_str(record, "sweep"), *reason = args->value[OPT_REASON];
+	struct sweep_stop stop = { .args = args, .journal = journal };
+
+	if (sweep_record_stop(journal, id, reason ? reason : "", err) < 0)
+		return -1;
+	for (int i = 0; i < SWEEP_STOPS && !stop.trouble; i++) {
+		json_auto_t *view = NULL;
+
+		stop.found = 0;
+		if (sweep_view(journal, record, &view, err) < 0 ||
+		    sweep_view_each(view, request_one, &stop, err) < 0 ||
+		    sweep_view_each(view, stop_one, &stop, err) < 0) {
+			err_freep(&stop.trouble);
+			return -1;
+		}
+		if (stop.found == 0)
+			break;
+	}
+	if (stop.trouble) {
+		*err = TAKE(stop.trouble);
+		return -1;
+	}
+	out_note("sweep %s is stopped", id);
+	return EXIT_DONE;
+}
+
+int cmd_stop(const struct args *args, struct err **err)
+{
+	AUTO(journal_freep) struct journal *journal = NULL;
+	json_auto_t *record = NULL;
+	int found = sweep_view_find(args, JOURNAL_WRITE, &journal, &record, err);
+
+	if (found != 0)
+		return found < 0 ? -1 : stop_sweep(args, journal, record, err);
+	journal_freep(&journal);
+	return stop_run(args, err);
 }

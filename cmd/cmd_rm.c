@@ -6,9 +6,11 @@
 #include "cmd/follow/run_show.h"
 #include "cmd/follow/run_view.h"
 #include "cmd/screen/out.h"
+#include "cmd/sweep/sweep_view.h"
 #include "jobs/base/text/text.h"
 #include "jobs/base/text/when.h"
 #include "jobs/run/journal/forget.h"
+#include "jobs/run/sweep/sweep_record.h"
 
 static void print_kept(const json_t *kept)
 {
@@ -124,9 +126,34 @@ static enum journal_mode mode_of(const struct args *args)
 	return args->given[OPT_DRY_RUN] ? JOURNAL_READ : JOURNAL_WRITE;
 }
 
-/* Resolves all operands to ids, each once. The leftovers of an interrupted removal can only be
- * named by the whole id. */
-static int resolve_all(const struct args *args, json_t *ret, struct err **err)
+static int add_run(void *arg, const char *run, const char *state, struct err **err)
+{
+	(void)state;
+	(void)err;
+	json_object_set_new(arg, run, json_true());
+	return 0;
+}
+
+/* Adds the runs of a sweep that has ended, or was stopped: no process begins more of them. */
+static int add_sweep(struct journal *journal, const json_t *record, json_t *ret, struct err **err)
+{
+	const char *id = js_str(record, "sweep"), *state;
+	json_auto_t *view = NULL;
+
+	if (sweep_view(journal, record, &view, err) < 0)
+		return -1;
+	state = js_str(view, "state");
+	if (sweep_view_exit_code(view) != EXIT_DETACHED)
+		return sweep_view_each(view, add_run, ret, err);
+	err_set(err, EXIT_REFUSED, "sweep %s has not ended: %s", id,
+		strcmp(state, "running") == 0 ? "a run of it goes on"
+					      : "runs of it have not begun");
+	return err_hint(err, "'stoker stop %s' stops it", id);
+}
+
+/* Resolves all operands to ids of runs, each once, and to sweeps, by their whole ids. The leftovers
+ * of an interrupted removal can only be named by the whole id. */
+static int resolve_all(const struct args *args, json_t *ret, json_t *ret_sweeps, struct err **err)
 {
 	AUTO(journal_freep) struct journal *journal = NULL;
 
@@ -134,8 +161,16 @@ static int resolve_all(const struct args *args, json_t *ret, struct err **err)
 	if (journal_open(args->value[OPT_STATE], JOURNAL_READ, &journal, err) < 0)
 		return -1;
 	for (int i = 0; i < args->operand_count; i++) {
+		json_auto_t *record = NULL;
 		char run[JOURNAL_RUN_MAX];
+		int found = sweep_record_read(journal, args->operands[i], &record, err);
 
+		if (found < 0 || (found > 0 && add_sweep(journal, record, ret, err) < 0))
+			return -1;
+		if (found > 0) {
+			json_object_set_new(ret_sweeps, args->operands[i], json_true());
+			continue;
+		}
 		if (run_has_rests(journal, args->operands[i]))
 			snprintf(run, sizeof run, "%s", args->operands[i]);
 		else if (journal_resolve(journal, args->operands[i], run, err) < 0)
@@ -145,19 +180,38 @@ static int resolve_all(const struct args *args, json_t *ret, struct err **err)
 	return 0;
 }
 
+static int forget_sweep(struct journal *journal, const char *id, bool dry_run, struct err **err)
+{
+	json_auto_t *line = json_object();
+
+	if (!dry_run && sweep_record_remove(journal, id, err) < 0)
+		return -1;
+	js_put_str(line, "sweep", id);
+	js_put(line, "removed", json_boolean(!dry_run));
+	if (out_is_json())
+		out_json(line);
+	else
+		out_line("%s sweep %s", dry_run ? "would remove" : "removed", id);
+	return 0;
+}
+
 int cmd_rm(const struct args *args, struct err **err)
 {
 	AUTO(journal_freep) struct journal *journal = NULL;
-	json_auto_t *runs = json_object();
+	json_auto_t *runs = json_object(), *sweeps = json_object();
 	struct lease_rules rules;
-	const char *run;
+	const char *run, *sweep;
 	const json_t *value;
 
-	if (cmd_lease_rules(args, &rules, err) < 0 || resolve_all(args, runs, err) < 0 ||
+	if (cmd_lease_rules(args, &rules, err) < 0 || resolve_all(args, runs, sweeps, err) < 0 ||
 	    journal_open(args->value[OPT_STATE], mode_of(args), &journal, err) < 0)
 		return -1;
 	json_object_foreach (runs, run, value)
 		if (forget(args, journal, run, &rules, err) < 0)
+			return -1;
+	/* The record goes last: a removal that ended before it is repeated by the same words. */
+	json_object_foreach (sweeps, sweep, value)
+		if (forget_sweep(journal, sweep, args->given[OPT_DRY_RUN], err) < 0)
 			return -1;
 	return EXIT_DONE;
 }

@@ -4,6 +4,7 @@
 #include "cmd/follow/follow.h"
 #include "cmd/follow/run_view.h"
 #include "cmd/screen/out.h"
+#include "cmd/sweep/sweep_view.h"
 #include "cmd/view/status_text.h"
 
 /* --- status --watch --- */
@@ -60,14 +61,35 @@ static int watch_run(const struct args *args, struct journal *journal, const cha
 			     "'stoker wait' waits for the end");
 }
 
+static int show_sweep(const struct args *args, struct journal *journal, const json_t *record,
+		      struct err **err)
+{
+	json_auto_t *view = NULL;
+
+	if (args->given[OPT_WATCH]) {
+		err_set(err, EXIT_USAGE, "--watch is for a run, and '%s' is a sweep",
+			js_str(record, "sweep"));
+		return err_hint(err, "'stoker wait %s' waits for the end of the sweep",
+				js_str(record, "sweep"));
+	}
+	if (sweep_view(journal, record, &view, err) < 0)
+		return -1;
+	sweep_view_print(view);
+	return args->given[OPT_EXIT_CODE] ? sweep_view_exit_code(view) : EXIT_DONE;
+}
+
 int cmd_status(const struct args *args, struct err **err)
 {
 	bool watched = args->given[OPT_WATCH];
 	int code = EXIT_DONE;
 	AUTO(journal_freep) struct journal *journal = NULL;
 	char run[JOURNAL_RUN_MAX];
-	json_auto_t *status = NULL;
+	json_auto_t *status = NULL, *record = NULL;
+	int found = sweep_view_find(args, JOURNAL_READ, &journal, &record, err);
 
+	if (found != 0)
+		return found < 0 ? -1 : show_sweep(args, journal, record, err);
+	journal_freep(&journal);
 	if (cmd_run_open(args, JOURNAL_READ, &journal, run, err) < 0)
 		return -1;
 	if (watched)

@@ -58,7 +58,7 @@ static int take_record(struct journal *journal, const char *id, const json_t *sw
 	if (found > 0 && sweep_record_go_on(record, sweep, base->digest, err) < 0)
 		return -1;
 	if (found == 0 &&
-	    (refuse_run(journal, id, err) < 0 ||
+	    (refuse_run(journal, id, err) < 0 || sweep_record_clear(journal, id, err) < 0 ||
 	     sweep_record_make(id, sweep, base->json, base->digest, &record, err) < 0))
 		return -1;
 	/* What refused a cell may be mended by now. */

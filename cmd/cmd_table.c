@@ -63,7 +63,7 @@ const struct cmd cmd_table[] = {
 	{ "wait", "[RUN]", 0, 1, OPT_BIT(TIMEOUT) | OPT_BIT(LEASE),
 	  "wait for the end of a run and return its exit code",
 	  "Prints nothing but the outcome. A run without a driver does not go on: that is noted,\n"
-	  "and the wait continues.",
+	  "and the wait continues. RUN may be the id of a sweep.",
 	  cmd_wait, .fallback = "@last",
 	  .exits = { EXIT_RUN_FAILED, EXIT_SPEC, EXIT_REFUSED, EXIT_GATE, EXIT_STOPPED,
 		     EXIT_DETACHED, EXIT_NOT_FOUND, EXIT_UNREACHABLE },
@@ -91,7 +91,9 @@ const struct cmd cmd_table[] = {
 	{ "stop", "[RUN]", 0, 1, OPT_BIT(REASON) | OPT_BIT(LEASE),
 	  "stop a run on its engine and record why",
 	  "Returns when the run has ended. A driver of the run stops it and exits with 6. On a\n"
-	  "terminal RUN may be left out: the unfinished runs are shown, and one is asked for.",
+	  "terminal RUN may be left out: the unfinished runs are shown, and one is asked for. Of "
+	  "a\n"
+	  "sweep, by its id, nothing begins any more, and all that is under way is stopped.",
 	  cmd_stop,
 	  .exits = { EXIT_REFUSED, EXIT_BUSY, EXIT_DETACHED, EXIT_NOT_FOUND, EXIT_UNREACHABLE },
 	  .examples = { { "stoker stop @last --reason \"wrong data\"",
@@ -100,7 +102,7 @@ const struct cmd cmd_table[] = {
 	  "show the state of a run and its attempts",
 	  "RUN is an id, a unique prefix of one, or @last (the default). If a cold start of both\n"
 	  "compile modes is recorded for the graph key, the node-seconds that precompiling saved\n"
-	  "or cost are shown.",
+	  "or cost are shown. Of a sweep, by its id, the cells and their runs are shown.",
 	  cmd_status, .fallback = "@last",
 	  .exits = { EXIT_RUN_FAILED, EXIT_SPEC, EXIT_REFUSED, EXIT_GATE, EXIT_STOPPED,
 		     EXIT_DETACHED, EXIT_NOT_FOUND, EXIT_UNREACHABLE },
@@ -115,7 +117,9 @@ const struct cmd cmd_table[] = {
 	  "outputs\n"
 	  "stay and are named; --with-checkpoints removes them too. Files under checkpoint.url "
 	  "and\n"
-	  "the compile cache always stay. An unfinished run is refused.",
+	  "the compile cache always stay. An unfinished run is refused. The id of a sweep stands "
+	  "for\n"
+	  "all of its runs.",
 	  cmd_rm, .exits = { EXIT_REFUSED, EXIT_BUSY, EXIT_NOT_FOUND },
 	  .examples = { { "stoker rm nightly-7", "forgets this run" },
 			{ "stoker rm nightly-7 --dry-run",

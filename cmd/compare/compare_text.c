@@ -163,13 +163,31 @@ static bool is_empty(const struct compare_sheet *sheet, const struct compare_fig
 	return true;
 }
 
+/* Returns the last line that says anything: programs name the error there, below usage and
+ * traceback. The caller frees it. */
+static char *last_line(const char *text)
+{
+	size_t end = strlen(text), begin;
+
+	while (end > 0 && strchr(" \t\r\n", text[end - 1]))
+		end--;
+	for (begin = end; begin > 0 && text[begin - 1] != '\n';)
+		begin--;
+	while (begin < end && strchr(" \t", text[begin]))
+		begin++;
+	return mem_copy_n(text + begin, end - begin);
+}
+
 char *compare_text_verdict(const struct compare_sheet *sheet, size_t at)
 {
 	const struct measure *none = uncounted(sheet, at);
 	const char *verdict = verdict_of(sheet, at);
 
-	if (none)
-		return mem_format("%s: %s", verdict, none->why);
+	if (none) {
+		AUTO(auto_free) char *why = last_line(none->why);
+
+		return mem_format("%s: %s", verdict, why);
+	}
 	return mem_format("%s%s", verdict,
 			  sheet->rows[at].same_quality ? "" : ", quality: not assessed");
 }

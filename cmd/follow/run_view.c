@@ -7,6 +7,7 @@
 #include "cmd/view/mode_comparison_view.h"
 #include "jobs/base/text/text.h"
 #include "jobs/run/journal/summary.h"
+#include "jobs/run/sweep/sweep_record.h"
 
 #define LEASE_LEAST_MS 300
 
@@ -247,12 +248,29 @@ int cmd_run_view_whole(struct journal *journal, const char *run, json_t **ret, s
 	return 0;
 }
 
+/* The word that is no run may be a sweep. */
+static void name_sweep(struct journal *journal, const char *ref, struct err **err)
+{
+	AUTO(err_freep) struct err *ignored = NULL;
+	json_auto_t *record = NULL;
+
+	if (((*err)->code != EXIT_NOT_FOUND && (*err)->code != EXIT_USAGE) ||
+	    sweep_record_read(journal, ref, &record, &ignored) <= 0)
+		return;
+	err_freep(err);
+	err_set(err, EXIT_USAGE, "'%s' is a sweep, and no run", ref);
+	err_hint(err, "'stoker status %s' shows its runs: name one of them", ref);
+}
+
 int cmd_run_open(const struct args *args, enum journal_mode mode, struct journal **ret,
 		 char run[JOURNAL_RUN_MAX], struct err **err)
 {
 	if (journal_open(args->value[OPT_STATE], mode, ret, err) < 0)
 		return -1;
-	return journal_resolve(*ret, args->operands[0], run, err);
+	if (journal_resolve(*ret, args->operands[0], run, err) == 0)
+		return 0;
+	name_sweep(*ret, args->operands[0], err);
+	return -1;
 }
 
 int cmd_run_exit_code(struct journal *journal, const char *run, struct err **err)

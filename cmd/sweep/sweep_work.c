@@ -427,6 +427,20 @@ static int64_t pause_ms(const struct sweep_work *work)
 	return pause < LOOK_MS ? LOOK_MS : pause > LOOK_MOST_MS ? LOOK_MOST_MS : pause;
 }
 
+/* Another process may have stopped the sweep. */
+static int heed_stop(struct sweep_work *work, struct err **err)
+{
+	const char *id = js_str(work->options->record, "sweep");
+	int stopped = work->leaving ? 0 : sweep_record_is_stopped(work->options->journal, id, err);
+
+	if (stopped <= 0)
+		return stopped;
+	work->leaving = true;
+	out_note("sweep %s is stopped: nothing of it begins any more", id);
+	stop_all(work, "the sweep was stopped");
+	return 0;
+}
+
 static int turn(struct sweep_work *work, struct err **err)
 {
 	for (size_t i = 0; i < work->count; i++) {
@@ -440,6 +454,8 @@ static int turn(struct sweep_work *work, struct err **err)
 		if (undriven)
 			drive_again(work, run);
 	}
+	if (heed_stop(work, err) < 0)
+		return -1;
 	keep_limits(work);
 	return begin_more(work, err);
 }

@@ -17,9 +17,11 @@ struct sweep_options {
  * all by their journals; what is under way gets a driver if it has none. Each run has a driver of
  * its own, which outlives this process, so that it may end at any instruction and be repeated.
  *
+ * Nothing begins of a sweep that was stopped (sweep_record_stop()).
+ *
  * Returns EXIT_DONE; EXIT_RUN_FAILED if no run succeeded; EXIT_GATE if a limit of the sweep was
  * reached and its runs were stopped; EXIT_REFUSED if what lies outside of the spec refused a cell;
- * EXIT_STOPPED or EXIT_DETACHED after a signal; or -1. */
+ * EXIT_STOPPED after a stop, or a signal; EXIT_DETACHED after a signal; or -1. */
 int sweep_work_run(const struct sweep_options *options, struct err **err);
 
 #endif

@@ -17,14 +17,12 @@ from rows_source import work_tree
 
 sys.path.insert(0, str(ROOT / "tests/support"))
 import many_runs
-import readings
 
 SPAWNS = 1000
 EVENTS = 1500
 JOURNAL_EVENTS = 100_000
 LEFT = 999
 LOG_LINES = 400_000
-READINGS = 1_000_000
 MANY_RUNS, LONG_EVENTS = 10_000, 1_000_000
 STATS_RUNS = 5000
 SCHEDULES = 300
@@ -455,59 +453,6 @@ def check_log_pieces(bench, case):
         expect({name: float(value) for name, value in own["last"].items()}, peer["last"], f"after {end} lines")
 
 
-# ---- series ----
-
-
-def ingest(bench, case):
-    """Read and kept, as an agent does it, on one core."""
-    case.series = case.workspace / "series"
-    case.series.unlink(missing_ok=True)
-    _, found = bench.json(bench.program("bench_series"), "ingest", case.log, case.metrics, case.series, "runs/bench/train-1/")
-    return LOG_LINES / found["cpu"], found
-
-
-def check_ingest(bench, case, own, peer):
-    kept = readings.kept(case.series.read_bytes())
-    # Six numbers in every sixteenth line, and two in another.
-    expect(sum(count for _, _, count in kept), LOG_LINES // 16 * (6 + 2), "readings that are kept")
-    expect((kept[0][0], kept[-1][1]), (0, case.log.stat().st_size), "the part of the log that is read")
-
-
-PRINTS = f"""import sys
-for number in range({READINGS // 2}):
-    sys.stdout.write(f"step: {{number}} loss: {{1 / (number + 3)!r}}\\n")
-"""
-
-
-def million_readings(bench: Bench) -> SimpleNamespace:
-    """A run whose log has 1,000,000 readings."""
-    folder = bench.new("readings")
-    (folder / "train.py").write_text(PRINTS)
-    (folder / "stoker.yaml").write_text(json.dumps({
-        "version": 1, "name": "readings", "command": [sys.executable, "train.py"], "compile": {"kind": "none"},
-        "workspace": str(folder / "workspace"), "source": {"include": ["train.py"]},
-        "metrics": [{"name": "step", "regex": "^step: ([0-9]+)"}, {"name": "loss", "regex": "loss: ([0-9.eE+-]+)"}]}))
-    bench.process(bench.stoker, "--state", folder / "state", "run", folder / "stoker.yaml", "--id", "one", cwd=folder)
-    return SimpleNamespace(state=folder / "state", series=folder / "workspace/runs/one/train-1/node-0/series")
-
-
-def print_metrics(bench, case):
-    wall, result = bench.process(bench.stoker, "--state", case.state, "metrics", "one", "--csv")
-    return wall, result.text.splitlines()
-
-
-def scan_series(bench, case):
-    wall, result = bench.process(bench.program("bench_series"), "scan", case.series, "step", "loss")
-    return wall, result.text.splitlines()
-
-
-def check_metrics(bench, case, own, peer):
-    expect((len(own) - 1, len(peer)), (READINGS, READINGS), "rows")
-    for ours, bare in zip(own[1::9973], peer[::9973], strict=False):
-        left, right = ours.split(","), bare.split(",")
-        expect((left[:5], float(left[5])), (right[:5], float(right[5])), "a row")
-
-
 # ---- schedules ----
 
 
@@ -583,10 +528,6 @@ RUN_ROWS = [
         follow, follow_peer, count_lines, check_log, last=check_log_pieces, pairs=5),
     Row("log-core", "the same, of a core at 100,000 lines/s", "Python's re", "", Goal(8.0, of_ratio=False), "%",
         prepare_log, share(follow), share(follow_peer), None, check_log, pairs=5),
-    Row("ingest", "keep the readings of a log, 8 patterns (lines)", "Python's re", "wc -l", Goal(1e6, True, of_ratio=False), "/s",
-        prepare_log, ingest, follow_peer, count_lines, check_ingest, pairs=5),
-    Row("metrics", "print 1,000,000 readings", "a bare scan of them", "", Goal(3.0), "s",
-        lambda bench: bench.once(million_readings), print_metrics, scan_series, None, check_metrics, pairs=5),
     Row("schedules", "schedules of the real driver and agent, a core", "no peer", "", Goal(20, True, of_ratio=False),
         "/s", nothing, simulate, None, None, check_schedules, pairs=3),
     Row("memory", "peak memory of run", "yaml+jsonschema", "an empty C program", Goal(32 * 2**20, of_ratio=False), "B",

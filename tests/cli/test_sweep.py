@@ -95,6 +95,17 @@ def test_eight_cells_and_one_not_supported(job):
     assert more[2]["runs"] == rows[2]["runs"], "a cell that failed is not tried again"
 
 
+def test_a_reason_of_many_lines_is_one_in_the_table(job):
+    usage = "usage: train.py [--a A]\\n                [--b B]\\ntrain.py: error: unrecognized arguments: --workers 1\\n"
+    (job.source / "job.sh").write_text(f"[ -z \"$BAD\" ] || {{ printf '{usage}' >&2; exit 2; }}\n" + JOB.format(root=job.root))
+    job.write(sweep={"list": [{}, {"env.BAD": "1"}]})
+    rows = job.sweep("--id", "s", "--json").lines
+    assert "unrecognized arguments: --workers 1" in rows[1]["why"]
+    for form in ((), ("--markdown",)):
+        line, = (line for line in job.ok("compare", "s", *form).out.splitlines() if "not supported" in line)
+        assert line.rstrip("| ").endswith("not supported: train.py: error: unrecognized arguments: --workers 1"), line
+
+
 def test_equal_graphs_compile_once(project):
     project.extra("""
 import os

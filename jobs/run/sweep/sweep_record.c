@@ -140,7 +140,8 @@ int sweep_record_go_on(json_t *record, const json_t *sweep, const char *digest, 
 
 /* ---- keeping ---- */
 
-#define KEY "sweeps/%s.json"
+#define KEY      "sweeps/%s.json"
+#define STOP_KEY "sweeps/%s.stop.json"
 
 static int damaged(const struct journal *journal, const char *id, struct err **err)
 {
@@ -188,11 +189,53 @@ static bool is_sound(const json_t *record, const char *id)
 	return true;
 }
 
-int sweep_record_read(struct journal *journal, const char *id, json_t **ret, struct err **err)
+/* Reads an object of the sweep. Returns 1, 0 if there is none, -1. */
+static int read_object(struct journal *journal, const char *key, struct sb *ret, struct err **err)
 {
 	struct store *store = journal_store(journal);
+	AUTO(auto_free) char *path = NULL;
+
+	if (store)
+		return store_get(store, key, RECORD_MAX, ret, NULL, err);
+	path = fs_join(journal_dir(journal), key);
+	if (access(path, F_OK) < 0 && errno == ENOENT)
+		return 0;
+	return fs_read(path, RECORD_MAX, ret, err) < 0 ? -1 : 1;
+}
+
+static int write_object(struct journal *journal, const char *key, const json_t *object,
+			struct err **err)
+{
+	struct store *store = journal_store(journal);
+	AUTO(auto_free) char *line = js_line(object);
+	AUTO(auto_free) char *path = NULL, *folder = NULL;
+
+	if (store)
+		return store_put(store, key, line, strlen(line), err);
+	folder = fs_join(journal_dir(journal), "sweeps");
+	path = fs_join(journal_dir(journal), key);
+	if (fs_mkdirs(folder, err) < 0)
+		return -1;
+	return fs_write_atomic(path, line, strlen(line), 0600, err);
+}
+
+static int remove_object(struct journal *journal, const char *key, struct err **err)
+{
+	struct store *store = journal_store(journal);
+	AUTO(auto_free) char *path = NULL;
+
+	if (store)
+		return store_delete(store, key, err);
+	path = fs_join(journal_dir(journal), key);
+	if (unlink(path) < 0 && errno != ENOENT)
+		return fs_error(err, errno, "cannot remove '%s'", path);
+	return 0;
+}
+
+int sweep_record_read(struct journal *journal, const char *id, json_t **ret, struct err **err)
+{
 	AUTO(sb_release) struct sb text = SB_INIT_MAX(RECORD_MAX);
-	AUTO(auto_free) char *key = NULL, *path = NULL;
+	AUTO(auto_free) char *key = NULL;
 	AUTO(err_freep) struct err *wrong = NULL;
 	json_auto_t *record = NULL;
 	int found;
@@ -200,14 +243,7 @@ int sweep_record_read(struct journal *journal, const char *id, json_t **ret, str
 	if (!text_run_id_valid(id))
 		return 0;
 	key = mem_format(KEY, id);
-	path = fs_join(journal_dir(journal), key);
-	if (store) {
-		found = store_get(store, key, RECORD_MAX, &text, NULL, err);
-	} else {
-		found = access(path, F_OK) < 0 && errno == ENOENT ? 0 : 1;
-		if (found && fs_read(path, RECORD_MAX, &text, err) < 0)
-			found = -1;
-	}
+	found = read_object(journal, key, &text, err);
 	if (found <= 0)
 		return found;
 	if (js_parse(text.text, text.len, "the record", &record, &wrong) < 0 ||
@@ -219,16 +255,45 @@ int sweep_record_read(struct journal *journal, const char *id, json_t **ret, str
 
 int sweep_record_write(struct journal *journal, const json_t *record, struct err **err)
 {
-	struct store *store = journal_store(journal);
 	AUTO(auto_free) char *key = mem_format(KEY, js_str(record, "sweep"));
-	AUTO(auto_free) char *line = js_line(record);
-	AUTO(auto_free) char *path = NULL, *folder = NULL;
 
-	if (store)
-		return store_put(store, key, line, strlen(line), err);
-	folder = fs_join(journal_dir(journal), "sweeps");
-	path = fs_join(journal_dir(journal), key);
-	if (fs_mkdirs(folder, err) < 0)
+	return write_object(journal, key, record, err);
+}
+
+int sweep_record_stop(struct journal *journal, const char *id, const char *reason, struct err **err)
+{
+	AUTO(auto_free) char *key = mem_format(STOP_KEY, id);
+	json_auto_t *stop = json_object();
+	char now[UTC_TEXT];
+
+	js_put(stop, "v", json_integer(1));
+	js_put_str(stop, "sweep", id);
+	js_put_str(stop, "at", clock_utc_format(clock_utc_now(), now));
+	js_put_str(stop, "reason", reason);
+	return write_object(journal, key, stop, err);
+}
+
+int sweep_record_is_stopped(struct journal *journal, const char *id, struct err **err)
+{
+	AUTO(auto_free) char *key = mem_format(STOP_KEY, id);
+	AUTO(sb_release) struct sb text = SB_INIT_MAX(RECORD_MAX);
+
+	return read_object(journal, key, &text, err);
+}
+
+int sweep_record_clear(struct journal *journal, const char *id, struct err **err)
+{
+	AUTO(auto_free) char *key = mem_format(STOP_KEY, id);
+
+	return remove_object(journal, key, err);
+}
+
+int sweep_record_remove(struct journal *journal, const char *id, struct err **err)
+{
+	AUTO(auto_free) char *key = mem_format(KEY, id);
+
+	/* The stop holds until nothing is left that could go on. */
+	if (remove_object(journal, key, err) < 0)
 		return -1;
-	return fs_write_atomic(path, line, strlen(line), 0600, err);
+	return sweep_record_clear(journal, id, err);
 }

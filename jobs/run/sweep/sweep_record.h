@@ -33,4 +33,16 @@ int sweep_record_read(struct journal *journal, const char *id, json_t **ret, str
 /* Writes the record, in the place of an earlier one. */
 int sweep_record_write(struct journal *journal, const json_t *record, struct err **err);
 
+/* Notes that the sweep is stopped, in sweeps/ID.stop.json beside the record, which its processes
+ * write as they go on: {"v": 1, "sweep", "at": UTC, "reason"}. Nothing of it begins any more. */
+int sweep_record_stop(struct journal *journal, const char *id, const char *reason,
+		      struct err **err);
+/* Returns 1 if it is stopped, 0, -1. */
+int sweep_record_is_stopped(struct journal *journal, const char *id, struct err **err);
+
+/* Forgets the sweep; its runs stay. */
+int sweep_record_remove(struct journal *journal, const char *id, struct err **err);
+/* Takes back the stop of an earlier sweep of this id, which is forgotten. */
+int sweep_record_clear(struct journal *journal, const char *id, struct err **err);
+
 #endif
