@@ -69,6 +69,22 @@ static char *agent_words(const json_t *plan)
 		       : agent_delivery_words(plan);
 }
 
+static void print_modes(const json_t *plan)
+{
+	const json_t *debug = json_object_get(plan, "debug");
+	const char *name;
+	json_t *value;
+
+	if (json_is_true(json_object_get(plan, "benchmark")))
+		out_line("benchmark: checkpoints are uploaded when the command is over; no step is "
+			 "measured in which it saved");
+	if (!debug)
+		return;
+	out_line("debug:   in no comparison; nothing is compiled ahead, and no cache is used");
+	json_object_foreach (json_object_get(debug, "variables"), name, value)
+		out_line("  %s=%s", name, json_string_value(value));
+}
+
 static void print_plan(const json_t *plan, const struct cache_view *view)
 {
 	const json_t *source = json_object_get(plan, "source");
@@ -105,6 +121,7 @@ static void print_plan(const json_t *plan, const struct cache_view *view)
 		out_line("agent:   %s", agent);
 	if (inherited)
 		out_line("env:     %s", inherited);
+	print_modes(plan);
 	out_line("phases:  %s%s", ahead ? "precompile, verify, train" : "train",
 		 ahead && unknown ? "; if the cache is warm, train alone" : "");
 	json_array_foreach (json_object_get(plan, "phases"), i, phase) {
@@ -158,10 +175,16 @@ static json_t *print_all_unknown(const json_t *plan, const struct cache_view *vi
 				 const struct err *runs)
 {
 	AUTO(err_freep) struct err *region = NULL;
+	const json_t *image = json_object_get(plan, "image");
+	const char *unresolved = js_str(image, "unknown");
 	json_t *rows = json_array();
 
-	if (view->verdict == CACHE_UNKNOWN)
+	if (view->verdict == CACHE_UNKNOWN) {
 		add_unknown("cache", view->reason, view->hint, rows);
+	} else if (unresolved) {
+		out_line("image:   not known: %s; the job is submitted with its tag", unresolved);
+		add_unknown("image", unresolved, js_str(image, "hint"), rows);
+	}
 	if (aws_account_needs_region(plan) && !aws_region(&region))
 		print_unknown("region:", "region", region, rows);
 	print_unknown("runs:", "earlier runs", runs, rows);
@@ -251,6 +274,8 @@ int cmd_plan(const struct args *args, struct err **err)
 	js_put(result, "source", json_incref(json_object_get(plan->json, "source")));
 	js_put(result, "inherited", inherited_of_plan(plan->json));
 	js_put(result, "not_held", toolkit_limits_not_held(plan->json));
+	js_put(result, "benchmark", json_incref(json_object_get(plan->json, "benchmark")));
+	js_put(result, "debug", json_incref(json_object_get(plan->json, "debug")));
 	js_put(result, "modes", TAKE(comparison));
 	unknown = print_all_unknown(plan->json, &view, runs);
 	if (json_array_size(unknown) > 0)

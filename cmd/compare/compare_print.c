@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "cmd/compare/compare_text.h"
+#include "cmd/compare/compare_runs.h"
 #include "cmd/screen/out.h"
 #include "jobs/report/measure/quality.h"
 
@@ -54,6 +54,8 @@ static void print_rules(const struct compare_sheet *sheet)
 		out_note("speed: %s, as the log tells it, without the first %d steps, or the first "
 			 "epoch, of each attempt; of several values the harmonic mean",
 			 sheet->throughput, STEP_TIMES_WARM);
+	if (compare_runs_benchmarks(sheet) > 0)
+		out_note(STEP_TIMES_BENCHMARK_RULE);
 	if (sheet->row_count < sheet->run_count)
 		out_note("%s", COMPARISON_RULE);
 	if (!all_same)

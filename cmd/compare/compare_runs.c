@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cmd/compare/compare_versions.h"
 #include "cmd/screen/out.h"
 #include "jobs/base/text/text.h"
 #include "jobs/report/measure/quality.h"
@@ -86,7 +87,20 @@ static json_t *difference(const struct measure *base, const struct measure *othe
 	json_array_foreach (all, i, row)
 		if (!is_of_repeats(js_str(row, "field")))
 			json_array_append(kept, row);
+	compare_versions_add(kept, base, other);
 	return kept;
+}
+
+/* True if all that differs comes with the machine. */
+static bool is_of_machines(const json_t *differences)
+{
+	const json_t *row;
+	size_t i;
+
+	json_array_foreach (differences, i, row)
+		if (!compare_versions_is_machine(js_str(row, "field")))
+			return false;
+	return true;
 }
 
 /* True if both are of one row: by the cell of a sweep, or by their settings. */
@@ -97,7 +111,7 @@ static bool is_repeat(const struct measure *a, const struct measure *b)
 	if (a->cell || b->cell)
 		return a->cell && b->cell && strcmp(a->cell, b->cell) == 0;
 	rows = difference(a, b);
-	return json_array_size(rows) == 0;
+	return is_of_machines(rows);
 }
 
 static bool is_same_quality(const json_t *differences)
@@ -106,10 +120,12 @@ static bool is_same_quality(const json_t *differences)
 	size_t i;
 
 	json_array_foreach (differences, i, row) {
+		const char *field = js_str(row, "field");
 		AUTO(auto_free) char *old = js_line(json_object_get(row, "old"));
 		AUTO(auto_free) char *new = js_line(json_object_get(row, "new"));
 
-		if (quality_depends_on(js_str(row, "field"), old, new))
+		/* "datasets" is a package here. */
+		if (!compare_versions_is_one(field) && quality_depends_on(field, old, new))
 			return false;
 	}
 	return true;
@@ -124,9 +140,12 @@ static bool is_only_workers(const json_t *differences)
 	size_t i;
 
 	json_array_foreach (differences, i, row) {
-		if (js_is(row, "field", "resources.nodes"))
+		const char *field = js_str(row, "field");
+
+		if (strcmp(field, "resources.nodes") == 0)
 			workers = true;
-		else if (!js_is(row, "field", "samples_per_step"))
+		else if (strcmp(field, "samples_per_step") != 0 &&
+			 !compare_versions_is_machine(field))
 			return false;
 	}
 	return workers;
@@ -356,6 +375,15 @@ static int measure_runs(struct compare *compare, struct journal *journal,
 	return check_units(compare, err);
 }
 
+size_t compare_runs_benchmarks(const struct compare_sheet *sheet)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < sheet->run_count; i++)
+		count += sheet->runs[i].is_benchmark;
+	return count;
+}
+
 static const char *source_of(const struct measure *measure)
 {
 	return js_str(js_path(measure->plan, "source"), "digest");
@@ -400,10 +428,16 @@ void compare_runs_sheet(struct compare *compare, const char *metric)
 int compare_runs_make(struct compare *compare, struct journal *journal,
 		      const struct measure_question *question, struct err **err)
 {
+	size_t benchmarks;
+
 	if (measure_runs(compare, journal, question, err) < 0)
 		return -1;
 	compare_runs_sheet(compare, question->metric);
 	compare->sheet.throughput = question->throughput;
 	compare->sheet.step_time = question->step_time;
+	benchmarks = compare_runs_benchmarks(&compare->sheet);
+	if (benchmarks > 0 && benchmarks < compare->count)
+		out_warning("some of the runs are benchmarks, and some are not: the step times of "
+			    "the others have their saving and uploads in them");
 	return 0;
 }

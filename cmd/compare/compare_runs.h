@@ -39,4 +39,7 @@ void compare_runs_sheet(struct compare *compare, const char *metric);
 int compare_runs_make(struct compare *compare, struct journal *journal,
 		      const struct measure_question *question, struct err **err);
 
+/* Returns how many of the runs are benchmarks. */
+size_t compare_runs_benchmarks(const struct compare_sheet *sheet);
+
 #endif

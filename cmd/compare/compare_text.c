@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cmd/compare/compare_versions.h"
 #include "cmd/view/table.h"
 #include "jobs/base/text/text.h"
 #include "jobs/run/plan/plan_difference.h"
@@ -80,6 +81,8 @@ static const char *verdict_of(const struct compare_sheet *sheet, size_t at)
 {
 	const struct measure *none = uncounted(sheet, at);
 
+	if (sheet->runs[sheet->rows[at].first].is_debug)
+		return "debug run";
 	if (none)
 		return js_is(none->status, "state", "stopped") ? "stopped" : "not supported";
 	return comparison_words[sheet->rows[at].verdict];
@@ -226,8 +229,12 @@ void compare_text_differences(const struct compare_sheet *sheet, struct sb *ret)
 			i == 0 ? mem_copy("baseline")
 			       : plan_difference_words(sheet->differences[i], DIFFERENCES_TOLD);
 
-		sb_addf(ret, "%s: %s\n", sheet->runs[sheet->rows[i].first].run,
-			*words ? words : "no setting differs");
+		sb_addf(ret, "%s: %s%s\n", sheet->runs[sheet->rows[i].first].run,
+			*words ? words : "no setting differs",
+			uncounted(sheet, i) ||
+					compare_versions_of(&sheet->runs[sheet->rows[i].first])
+				? ""
+				: "; versions: not known, as no agent told them");
 	}
 }
 
@@ -391,5 +398,7 @@ json_t *compare_text_json(const struct compare_sheet *sheet, size_t at)
 	js_put(object, "same_quality", json_boolean(row->same_quality));
 	js_put(object, "best", json_boolean(row->is_best));
 	js_put(object, "differences", json_incref(sheet->differences[at]));
+	js_put(object, "versions",
+	       json_incref((json_t *)compare_versions_of(&sheet->runs[row->first])));
 	return object;
 }

@@ -74,6 +74,20 @@ struct measure_events {
 	int64_t begun_ms, ended_ms; /* UTC; 0: not known */
 };
 
+static void add_saves(struct step_times *times, const struct event *ev)
+{
+	const json_t *save;
+	size_t i;
+
+	json_array_foreach (ev->saves, i, save) {
+		const char *from = js_str(save, "from"), *to = js_str(save, "to");
+		struct utc begin, end;
+
+		if (from && to && clock_utc_parse(from, &begin) && clock_utc_parse(to, &end))
+			step_times_add_save(times, ev->attempt, begin.ms, end.ms);
+	}
+}
+
 static int on_event(void *arg, const struct event *ev, json_t *row, struct err **err)
 {
 	struct measure_events *events = arg;
@@ -88,10 +102,15 @@ static int on_event(void *arg, const struct event *ev, json_t *row, struct err *
 		watch->event(watch->arg, ev, row);
 	if (ev->kind == EV_RUN_CREATED) {
 		events->measure->plan = json_incref(ev->plan);
+		events->measure->is_debug = json_object_get(ev->plan, "debug") != NULL;
+		events->measure->is_benchmark =
+			json_is_true(json_object_get(ev->plan, "benchmark"));
 		events->begun_ms = ev->at.ms;
 	}
 	if (ev->kind == EV_RUN_ENDED)
 		events->ended_ms = ev->at.ms;
+	if (ev->kind == EV_ATTEMPT_ENDED && ev->phase == PHASE_TRAIN && EVENT_HAS(ev, saves))
+		add_saves(events->times, ev);
 	if (ev->kind == EV_JIT_COMPILED)
 		json_array_foreach (ev->late, i, late)
 			if (json_object_get(late, "after_step"))
@@ -310,6 +329,13 @@ static char *why_not(const json_t *status)
 	return mem_copy("it failed");
 }
 
+static int refuse_debug(const char *run, struct err **err)
+{
+	err_set(err, EXIT_REFUSED, "run %s has 'debug: true': a debug run is in no comparison",
+		run);
+	return err_hint(err, "run it again without 'debug', or see 'stoker report %s'", run);
+}
+
 int measure_take(struct journal *journal, const struct measure_question *question,
 		 struct measure *ret, struct err **err)
 {
@@ -331,10 +357,17 @@ int measure_take(struct journal *journal, const struct measure_question *questio
 	ret->why = ret->cell ? why_not(ret->status) : NULL;
 	if (ret->why)
 		return 0;
+	if (ret->is_debug && !question->lenient)
+		return refuse_debug(ret->run, err);
 	/* A cell may be compared by its time and cost alone. */
 	if ((!ret->cell || json_array_size(json_object_get(ret->plan, "metrics")) > 0) &&
 	    read_series(journal, question, &events, &told, ret, err) < 0)
 		return -1;
+	if (ret->is_debug) {
+		curve_release(&measured->curve);
+		*measured = unmeasured(ret->run);
+		return 0;
+	}
 	cost = json_object_get(ret->status, "cost");
 	measured->steps = steps->steps;
 	measured->mean = step_times_mean(steps);

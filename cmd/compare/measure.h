@@ -44,6 +44,7 @@ struct measure {
 	char *why;      /* why it does not count: it failed, or never began; NULL: it does */
 	size_t waiting; /* repeats of its cell that have not begun; told by one of its runs */
 	struct measured_run measured;
+	bool is_benchmark, is_debug;
 	bool has_metric; /* the one whose curves are compared */
 	bool by_epoch;   /* epochs stand for steps */
 	/* Places where a service has lost lines of a log; the first of them. */
@@ -56,8 +57,8 @@ void measure_release(struct measure *measure);
 int measure_target_parse(const char *text, struct measure_target *ret, struct err **err);
 
 /* Measures the run named in `ret->run`. EXIT_REFUSED if its spec has no metrics (unless lenient),
- * or not the one that is asked for. Of a sweep a run that failed, or never began, has no figures
- * but a reason. */
+ * or not the one that is asked for, and (unless lenient) for a debug run, which has no figures in
+ * any case. Of a sweep a run that failed, or never began, has no figures but a reason. */
 int measure_take(struct journal *journal, const struct measure_question *question,
 		 struct measure *ret, struct err **err);
 

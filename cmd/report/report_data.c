@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cmd/compare/compare_runs.h"
+#include "cmd/compare/compare_versions.h"
 #include "cmd/report/course.h"
 #include "cmd/report/curves.h"
 #include "cmd/report/node_usage.h"
@@ -16,6 +17,7 @@
 #include "jobs/run/plan/plan_difference.h"
 
 #define DIFFERENCES_TOLD 40
+#define VERSIONS_BYTES   ((size_t)8000)
 
 /* ---- measuring ---- */
 
@@ -92,6 +94,15 @@ static json_t *notes_of(const struct measure *measure)
 {
 	json_t *notes = json_array();
 
+	if (measure->is_debug)
+		json_array_append_new(
+			notes, json_string("This is a debug run ('debug: true'): it is in no "
+					   "comparison, and its times mean nothing."));
+	if (measure->is_benchmark)
+		json_array_append_new(
+			notes, json_string("This is a benchmark ('benchmark: true'): nothing "
+					   "was uploaded while its command ran, and no step "
+					   "is measured in which it saved."));
 	if (!has_ended(measure))
 		json_array_append_new(notes,
 				      json_string("This run goes on: its figures are those of "
@@ -100,7 +111,7 @@ static json_t *notes_of(const struct measure *measure)
 		json_array_append_new(notes, json_string("The spec has no metrics, so there are no "
 							 "curves and no step times: 'stoker help "
 							 "metrics'."));
-	else if (!(measure->measured.steps > 0))
+	else if (!measure->is_debug && !(measure->measured.steps > 0))
 		json_array_append_new(
 			notes, json_string(measure->by_epoch
 						   ? "No time of an epoch is known behind the "
@@ -121,6 +132,30 @@ static json_t *plan_of(const json_t *plan)
 	return copy;
 }
 
+/* Returns the versions of the run, and those of nodes that differ, in words. */
+static json_t *versions_of(const struct measure *measure)
+{
+	const json_t *attempts = json_object_get(measure->status, "attempts"), *attempt, *row;
+	const json_t *known = compare_versions_of(measure);
+	AUTO(sb_release) struct sb words = SB_INIT_MAX(VERSIONS_BYTES);
+	const char *name;
+	json_t *version;
+	size_t i, k;
+
+	if (!known)
+		return json_string("not known: no agent told them");
+	json_object_foreach ((json_t *)known, name, version)
+		sb_addf(&words, "%s%s %s", words.len > 0 ? ", " : "", name,
+			json_string_value(version));
+	json_array_foreach (attempts, i, attempt)
+		json_array_foreach (json_object_get(attempt, "elsewhere"), k, row)
+			sb_addf(&words, "; in %s %lld node %lld has %s %s",
+				js_str(attempt, "phase"), (long long)js_int(attempt, "attempt", 0),
+				(long long)js_int(row, "node", 0), js_str(row, "field"),
+				js_str(row, "new") ? js_str(row, "new") : "none");
+	return js_text(words.text, words.len);
+}
+
 static json_t *run_of(const struct measure *measure, struct course *course)
 {
 	json_t *run = json_object();
@@ -129,6 +164,7 @@ static json_t *run_of(const struct measure *measure, struct course *course)
 	js_put(run, "status", json_incref(measure->status));
 	js_put(run, "plan", plan_of(measure->plan));
 	js_put(run, "notes", notes_of(measure));
+	js_put(run, "versions", versions_of(measure));
 	js_put(run, "steps", steps_of(&measure->measured));
 	course_put(course, clock_utc_now(), has_ended(measure), run);
 	return run;
@@ -171,6 +207,10 @@ static char *judgement_of(const struct compare *compare, size_t at)
 	AUTO(auto_free) char *verdict = compare_text_verdict(sheet, at);
 	AUTO(auto_free) char *change = compare_text_percent(row->x);
 	const char *quality = row->same_quality ? "" : "; quality: not assessed";
+
+	if (compare->runs[row->first].is_debug || compare->runs[sheet->rows[0].first].is_debug)
+		return mem_format("%s against %s: not compared, as %s is a debug run.", run, base,
+				  compare->runs[row->first].is_debug ? run : base);
 
 	if (row->verdict == COMPARISON_FASTER || row->verdict == COMPARISON_SLOWER)
 		return mem_format("%s is %s than %s: %.2fx (%s), between %.2fx and %.2fx%s%s.", run,
@@ -255,6 +295,8 @@ static json_t *rules_of(const struct compare *compare)
 		json_array_append_new(rules, json_string(STEP_TIMES_RULE));
 	if (any_epochs)
 		json_array_append_new(rules, json_string(STEP_TIMES_EPOCHS_RULE));
+	if (compare_runs_benchmarks(sheet) > 0)
+		json_array_append_new(rules, json_string(STEP_TIMES_BENCHMARK_RULE));
 	if (compare->count > 1 && sheet->row_count < sheet->run_count)
 		json_array_append_new(rules, json_string(COMPARISON_RULE));
 	if (compare->count > 1)

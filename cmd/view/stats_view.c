@@ -66,6 +66,7 @@ static void print_outcomes(const json_t *group)
 		{ "gate", "ended by a gate" },
 		{ "limit", "ended by a limit of the spec" },
 		{ "stopped", "stopped on request" },
+		{ "debug", "debug runs" },
 		{ "going_on", "not ended" },
 	};
 	AUTO(sb_release) struct sb text = SB_INIT;
@@ -93,7 +94,8 @@ static void print_success(const json_t *group)
 	out_line(INDENT
 		 "succeeded / (succeeded + failed + refused by the environment); runs that a "
 		 "person");
-	out_line(INDENT "stopped, that a gate or a limit ended, and that go on do not count");
+	out_line(INDENT "stopped, that a gate or a limit ended, debug runs, and those that go on "
+			"do not count");
 }
 
 static void print_goodput(const json_t *group)
@@ -454,6 +456,7 @@ static const struct stats_column group_columns[] = {
 	{ "gate", "gate" },
 	{ "limit", "limit" },
 	{ "stopped", "stopped" },
+	{ "debug", "debug" },
 	{ "going_on", "going_on" },
 	{ "success_rate", "success.rate" },
 	{ "success_low", "success.low" },

@@ -483,8 +483,11 @@ void status_text_print_status(const json_t *status)
 	json_t *attempt;
 	size_t i;
 
-	out_line("run:        %s (%s on %s)", js_str(status, "run"),
-		 or_dash(js_str(status, "name")), or_dash(js_str(status, "engine")));
+	out_line("run:        %s (%s on %s%s)", js_str(status, "run"),
+		 or_dash(js_str(status, "name")), or_dash(js_str(status, "engine")),
+		 js_bool(status, "debug", false)       ? ", debug run"
+		 : js_bool(status, "benchmark", false) ? ", benchmark"
+						       : "");
 	out_marked("state:      ", text_style_icon_of_state(state, NULL), "%s, phase %s",
 		   state_of(status), or_dash(js_str(status, "phase")));
 	print_times(status);

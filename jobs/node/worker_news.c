@@ -8,6 +8,8 @@
 #include "jobs/node/checkpoints/last_pass.h"
 #include "jobs/node/command/command_stop.h"
 
+#define SAVES_MAX 1000
+
 /* Returns the member "checkpoint" of the report, set if absent. */
 static struct node_report_checkpoint *checkpoint_of(struct agent *agent)
 {
@@ -43,6 +45,31 @@ static void add_passed(struct agent *agent, const json_t *news)
 	MESSAGE_SET(one, at, js_int(news, "at", 0));
 	if (!agent->state)
 		(void)!agent_report(agent, REPORT_RUNNING, &ignored);
+}
+
+/* Reports when a benchmark saved. A change that follows on the last one extends it, and so does any
+ * that there is no room for: too many steps are left out then, and none with a save is measured. */
+static void add_save(struct agent *agent, const json_t *news)
+{
+	AUTO(err_freep) struct err *ignored = NULL;
+	int64_t at = js_int(news, "at", 0), since = js_int(news, "since", at);
+	struct node_report_checkpoint *checkpoint;
+	json_t *saves, *last;
+
+	if (!agent->config.order->checkpoint.postponed || agent->state)
+		return;
+	checkpoint = checkpoint_of(agent);
+	saves = checkpoint->has_saves ? checkpoint->saves : json_array();
+	last = json_array_get(saves, json_array_size(saves) - 1);
+	if (last && (since <= json_integer_value(json_array_get(last, 1)) ||
+		     json_array_size(saves) >= SAVES_MAX))
+		json_array_set_new(last, 1, json_integer(at));
+	else
+		json_array_append_new(saves,
+				      json_pack("[I, I]", (json_int_t)since, (json_int_t)at));
+	if (!checkpoint->has_saves)
+		MESSAGE_SET_JSON(checkpoint, saves, saves);
+	(void)!agent_report(agent, REPORT_RUNNING, &ignored);
 }
 
 /* Sets the member "cache" of the report. */
@@ -97,6 +124,7 @@ void worker_news_of_checkpointer(void *arg, enum checkpointer_news kind, const j
 
 	switch (kind) {
 	case CHECKPOINTER_SAVING:
+		add_save(agent, news);
 		stall_bytes(&agent->watchdog.stall, clock_mono_now());
 		break;
 	case CHECKPOINTER_SAVED:

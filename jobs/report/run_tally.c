@@ -108,6 +108,7 @@ void run_tally_add(struct run_tally *tally, const struct event *ev)
 	switch ((int)ev->kind) {
 	case EV_RUN_CREATED:
 		tally->nodes = js_int(ev->plan, "nodes", 1);
+		tally->debug = json_object_get(ev->plan, "debug") != NULL;
 		if (js_str(json_object_get(ev->plan, "instance"), "type"))
 			tally->instance =
 				mem_copy(js_str(json_object_get(ev->plan, "instance"), "type"));
@@ -163,6 +164,8 @@ void run_tally_put(const struct run_tally *tally, json_t *ret)
 	json_t *failures = NULL;
 
 	js_put_str(ret, "instance", tally->instance);
+	if (tally->debug)
+		js_put(ret, "debug", json_true());
 	put_count(ret, "nodes", tally->nodes);
 	put_count(ret, "attempts", tally->attempts);
 	put_count(ret, "drained", tally->drained);

@@ -16,6 +16,7 @@ struct run_tally {
 	int64_t drained, refused;                 /* attempts that were asked to save and end;
 						     check-ups that found a sick node */
 	int64_t nodes;                            /* of each attempt */
+	bool debug;                               /* a debug run */
 	bool looked;                              /* the first look at the cache: */
 	enum cache_state verdict;
 	enum run_limit limit;      /* that ended the run; LIMIT_NONE */

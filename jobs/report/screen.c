@@ -259,6 +259,7 @@ bool screen_scrolls(const struct event *ev, enum status_icon *ret_mark)
 	case EV_ATTEMPT_MISSING:
 	case EV_ATTEMPT_LOST:
 	case EV_COMPILER_CHECKED:
+	case EV_ATTEMPT_VERSIONS:
 	case EV_ENVIRONMENT_CHECKED:
 	case EV_METRIC_GIVEN_UP:
 	case EV_WORKER_LOST:

@@ -19,11 +19,12 @@ enum stats_end {
 	END_GATE,
 	END_LIMIT,
 	END_STOPPED,
+	END_DEBUG, /* however it ended */
 	END_NOT_YET,
 	END_COUNT
 };
 static const char *const end_names[END_COUNT] = { "succeeded", "failed",  "refused", "gate",
-						  "limit",     "stopped", "going_on" };
+						  "limit",     "stopped", "debug",   "going_on" };
 
 struct stats_group {
 	char *name; /* owned */
@@ -33,6 +34,7 @@ struct stats_group {
 	double wall[BIN_COUNT];               /* seconds of runs */
 	double held[BIN_COUNT], kept, billed; /* seconds of nodes */
 	double job_held;                      /* seconds in which a job held machines */
+	double debug_steps, debug_held; /* of debug runs, seconds of nodes: in steps, and all */
 	double usd[BIN_COUNT], usd_kept;
 	int64_t billed_runs, priced, unpriced; /* runs that held machines, with a price or not */
 	double usd_billed;
@@ -93,6 +95,8 @@ static enum stats_end end_of(const json_t *tally)
 {
 	int64_t code = js_int(tally, "exit_code", -1);
 
+	if (js_bool(tally, "debug", false))
+		return END_DEBUG;
 	if (code < 0)
 		return END_NOT_YET;
 	if (js_is(tally, "state", flow_outcome_names[OUTCOME_SUCCEEDED]))
@@ -124,6 +128,7 @@ static void add_failures(struct stats_group *group, const json_t *tally)
 /* A run that held no machine has no cost, with or without a price. */
 static void add_time(struct stats_group *group, const json_t *tally)
 {
+	bool debug = end_of(tally) == END_DEBUG;
 	const json_t *wall = json_object_get(tally, "ms"), *held = json_object_get(tally, "held");
 	double nodes = (double)js_int(tally, "nodes", 1), price = js_real(tally, "price", 0);
 	double kept = (double)js_int(tally, "kept", 0) / 1000, of_job = kept;
@@ -137,10 +142,16 @@ static void add_time(struct stats_group *group, const json_t *tally)
 		group->wall[bin] += (double)js_int(wall, name, 0) / 1000;
 		group->held[bin] += seconds * nodes;
 		group->usd[bin] += seconds * usd_per_s;
-		group->job_held += seconds;
+		if (debug)
+			group->debug_held += seconds * nodes;
+		else
+			group->job_held += seconds;
+		if (debug && bin == BIN_STEPS)
+			group->debug_steps += seconds * nodes;
 		of_job += seconds;
 	}
 	group->kept += kept * nodes;
+	group->debug_held += debug ? kept * nodes : 0;
 	group->usd_kept += kept * usd_per_s;
 	group->priced += of_job > 0 && price > 0;
 	group->unpriced += of_job > 0 && price <= 0;
@@ -199,9 +210,12 @@ void stats_add(struct stats *stats, const json_t *tally)
 	group = group_of(stats, name ? name : "");
 	group->runs++;
 	group->ends[end_of(tally)]++;
-	add_failures(group, tally);
 	add_time(group, tally);
-	add_machines(group, tally);
+	/* What a person provokes says nothing about programs and machines. */
+	if (end_of(tally) != END_DEBUG) {
+		add_failures(group, tally);
+		add_machines(group, tally);
+	}
 	group->warm += js_is(tally, "cache", flow_cache_state_names[CACHE_WARM]);
 	group->cold += js_is(tally, "cache", flow_cache_state_names[CACHE_COLD]);
 	group->late += js_int(tally, "late", 0);
@@ -380,7 +394,7 @@ static json_t *late_json(const struct stats_group *group)
 static json_t *group_json(const struct stats *stats, const struct stats_group *group)
 {
 	json_t *ret = json_object(), *cache = json_object();
-	double total, held;
+	double total, held, used;
 
 	js_put_str(ret, "by", stats_by_names[stats->by]);
 	if (stats->by != STATS_ALL)
@@ -401,8 +415,10 @@ static json_t *group_json(const struct stats *stats, const struct stats_group *g
 	js_put(ret, "kept", json_real(group->kept));
 	if (group->billed_runs > 0)
 		js_put(ret, "billable", json_real(group->billed));
-	if (held + group->kept > 0)
-		js_put(ret, "goodput", json_real(group->held[BIN_STEPS] / (held + group->kept)));
+	used = held + group->kept - group->debug_held;
+	if (used > 0)
+		js_put(ret, "goodput",
+		       json_real((group->held[BIN_STEPS] - group->debug_steps) / used));
 	js_put(ret, "cost", cost_json(group));
 	js_put(cache, "warm", json_integer(group->warm));
 	js_put(cache, "cold", json_integer(group->cold));

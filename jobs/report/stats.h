@@ -7,16 +7,17 @@
  *
  *   success   succeeded / (succeeded + failed + refused by the environment), of runs that have
  *             ended, with Wilson's interval at 95 %. Runs that were stopped on request, that a gate
- *             or a limit of the spec ended, and that go on, are counted apart.
- *   goodput   time in steps / time for which machines were held or kept, on all nodes.
- *   mtbf      time for which jobs held machines / attempts that were interrupted: by a class of
- *             failure for which run_tally_interrupts().
- *   suspect   a machine on which at least STATS_SUSPECT_RUNS runs failed, by a class that a machine
- *             can cause, and on which so many fail by chance with a probability of at most
- *             STATS_SUSPECT_CHANCE: the tail of the binomial distribution of all failed runs with
- *             the machine's share, times the number of machines. The share is that of the hours or
- *             that of the runs, whichever is larger. Retries of one run are no independent
- *             failures: a run counts once on a machine, and its hours there up to that failure.
+ *             or a limit of the spec ended, that are debug runs, and that go on, are counted
+ *             apart. Of debug runs time and cost count, failures and machines do not.
+ *   goodput   time in steps / time for which machines were held or kept, on all nodes, without
+ *             debug runs.
+ *   mtbf      time for which jobs held machines, without debug runs, / attempts that were
+ * interrupted: by a class of failure for which run_tally_interrupts(). suspect   a machine on which
+ * at least STATS_SUSPECT_RUNS runs failed, by a class that a machine can cause, and on which so
+ * many fail by chance with a probability of at most STATS_SUSPECT_CHANCE: the tail of the binomial
+ * distribution of all failed runs with the machine's share, times the number of machines. The share
+ * is that of the hours or that of the runs, whichever is larger. Retries of one run are no
+ * independent failures: a run counts once on a machine, and its hours there up to that failure.
  */
 #ifndef STK_REPORT_STATS_H
 #define STK_REPORT_STATS_H

@@ -154,6 +154,10 @@ static void on_created(struct status *status, const struct event *ev)
 	status_put(status->root, ev, EVF_name, EVF_engine, EVF_COUNT);
 	js_put(status->root, "created", status_utc(ev->at));
 	js_put_str(status->root, "mode", js_str(json_object_get(ev->plan, "compile"), "mode"));
+	if (json_is_true(json_object_get(ev->plan, "benchmark")))
+		js_put(status->root, "benchmark", json_true());
+	if (json_object_get(ev->plan, "debug"))
+		js_put(status->root, "debug", json_true());
 	status->begun = true;
 	status->price_per_hour = price * (double)js_int(ev->plan, "nodes", 1);
 }
@@ -210,6 +214,14 @@ static void on_health(struct status *status, const struct event *ev)
 	if (EVENT_HAS(ev, since) && EVENT_HAS(ev, finished))
 		js_put(health, "seconds", json_real((double)(ev->finished - ev->since) / 1000));
 	js_put(attempt, "health", health);
+}
+
+static void on_versions(struct status *status, const struct event *ev)
+{
+	json_t *attempt = attempt_of(status, ev);
+
+	if (attempt)
+		status_put(attempt, ev, EVF_versions, EVF_image, EVF_elsewhere, EVF_COUNT);
 }
 
 /* The attempt is asked to save and to end; its end comes later. */
@@ -510,6 +522,7 @@ static void (*const changes[EV_COUNT])(struct status *status, const struct event
 	[EV_ATTEMPT_CLAIMED] = on_claimed,
 	[EV_ATTEMPT_FOUND] = on_claimed,
 	[EV_HEALTH_CHECKED] = on_health,
+	[EV_ATTEMPT_VERSIONS] = on_versions,
 	[EV_ATTEMPT_LOST] = on_lost,
 	[EV_ATTEMPT_ENDED] = on_attempt_ended,
 	[EV_ATTEMPT_KEPT] = on_kept,

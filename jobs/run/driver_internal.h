@@ -59,8 +59,9 @@ struct run_facts {
 	/* a stop was requested in the damaged part of the journal, for this reason */
 	bool stop_lost;
 	char lost_stop[256];
-	int64_t silent_until; /* when the silent attempt will be stopped, UTC in ms; 0: not silent
-			       */
+	int64_t versions_nodes; /* nodes of the newest attempt whose versions are recorded */
+	int64_t silent_until;   /* when the silent attempt will be stopped, UTC in ms; 0: not silent
+				 */
 };
 
 /*

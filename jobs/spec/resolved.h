@@ -136,6 +136,7 @@ void rules_environment(struct binder *binder); /* env, secrets, env_file, pass_e
  * end. */
 bool spec_has_toolkit(const struct spec *spec);
 void rules_sagemaker(struct binder *binder);
+void rules_modes(struct binder *binder); /* benchmark and debug */
 void sweep_check(struct binder *binder); /* sweep.c: which cells there are, and their values */
 /* Checks the spec against its machines: workers against cores, a cost limit against the price. */
 void machine_check(struct binder *binder);

@@ -48,12 +48,38 @@ static int add_program(json_t *fingerprint, const char *program, struct err **er
 	return 0;
 }
 
+/* Adds Python and the packages; it is known to be Python. */
+static int add_packages(json_t *fingerprint, const struct python *python,
+			const char *const *packages, struct err **err)
+{
+	struct package_search package_search = { packages, fingerprint };
+
+	js_put_str(fingerprint, "python", python->version);
+	return python_packages(python, add_package, &package_search, err);
+}
+
+int fingerprint_packages(const struct program_place *place, const char *const *packages,
+			 json_t **ret, struct err **err)
+{
+	AUTO(python_clear) struct python python = { 0 };
+	json_auto_t *fingerprint = json_object();
+
+	*ret = NULL;
+	if (python_find(place, &python, err) < 0)
+		return -1;
+	if (!python.version)
+		return 0;
+	if (add_packages(fingerprint, &python, packages, err) < 0)
+		return -1;
+	*ret = TAKE(fingerprint);
+	return 0;
+}
+
 int fingerprint_python(const struct program_place *place, const char *const *packages, json_t **ret,
 		       struct err **err)
 {
 	AUTO(python_clear) struct python python = { 0 };
 	json_auto_t *fingerprint = json_object();
-	struct package_search package_search = { packages, fingerprint };
 
 	if (python_find(place, &python, err) < 0)
 		return -1;
@@ -61,8 +87,7 @@ int fingerprint_python(const struct program_place *place, const char *const *pac
 		js_put_str(fingerprint, "program", place->program);
 		js_put(fingerprint, "found", json_false());
 	} else if (python.version) {
-		js_put_str(fingerprint, "python", python.version);
-		if (python_packages(&python, add_package, &package_search, err) < 0)
+		if (add_packages(fingerprint, &python, packages, err) < 0)
 			return -1;
 	} else if (add_program(fingerprint, python.program, err) < 0) {
 		return -1;

@@ -13,6 +13,11 @@
 int fingerprint_python(const struct program_place *place, const char *const *packages, json_t **ret,
 		       struct err **err);
 
+/* The same, but for people: NULL in `ret` if the program is not there, or not known to be Python.
+ * No file but the metadata of packages is read. */
+int fingerprint_packages(const struct program_place *place, const char *const *packages,
+			 json_t **ret, struct err **err);
+
 /* True if the fingerprint holds something to compare with another: a Python version, or a program's
  * digest. False for NULL. */
 bool fingerprint_tells(const json_t *fingerprint);

@@ -306,7 +306,9 @@ static void put_switches(const struct sagemaker *sagemaker, json_t *body)
 		js_put(body, "RemoteDebugConfig", json_pack("{s:b}", "EnableRemoteDebug", 1));
 	if (json_is_true(spec_value(sagemaker, "sagemaker.infra_check")))
 		js_put(body, "InfraCheckConfig", json_pack("{s:b}", "EnableInfraCheck", 1));
-	if (json_is_false(spec_value(sagemaker, "sagemaker.profiler")))
+	/* No DebugHookConfig is ever sent: the debugger is off without it. */
+	if (json_is_false(spec_value(sagemaker, "sagemaker.profiler")) ||
+	    json_is_true(json_object_get(sagemaker->plan, "benchmark")))
 		js_put(body, "ProfilerConfig", json_pack("{s:b}", "DisableProfiler", 1));
 }
 

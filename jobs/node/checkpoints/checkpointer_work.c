@@ -10,6 +10,7 @@
 #include "jobs/node/checkpoints/cache_push.h"
 #include "jobs/node/checkpoints/checkpoint_coordinator.h"
 #include "jobs/node/checkpoints/checkpointer.h"
+#include "jobs/node/checkpoints/checkpointer_internal.h"
 #include "jobs/node/checkpoints/passed.h"
 #include "jobs/node/orders.h"
 #include "jobs/store/store.h"
@@ -26,39 +27,6 @@
 /* While a service is away at the end, the last pass is repeated for LAST_MS. */
 #define LAST_MS       ((int64_t)10 * 60 * 1000)
 #define LAST_PAUSE_MS 5000
-
-struct work {
-	const struct agent_config *config;
-	const struct claim *claim;
-	struct store *store;
-	const struct ckpt_kind *kind;
-	struct ckpt_root root;    /* destination of complete checkpoints */
-	struct store *remote;     /* store of the root; NULL: the root is a folder */
-	bool awaits;              /* another program uploads to that store */
-	const char *source;       /* folder that the command or the engine saves to */
-	int64_t keep;             /* checkpoints to keep; 0: all */
-	struct ckpt_watch *watch; /* NULL: no checkpoints to look after */
-	struct checkpoint_coordinator
-		*coordinator;    /* NULL: this node alone has all of each checkpoint */
-	struct cache_push *push; /* NULL: no graphs to upload */
-	struct passed passed;
-	char *stuck; /* name of the last one that could not be handled */
-	uint64_t changes;
-	bool saving;   /* "saving" was sent, "saved" not yet */
-	bool draining; /* a drain waits for a mark */
-	bool last;     /* in the last pass: its time may be short */
-	bool cut;      /* the command did not reach its end */
-	int quiet;     /* beats without a change */
-	int news_fd;
-	struct orders_reader orders;
-	struct mono told;    /* when "copying" was last sent */
-	uint64_t moved;      /* bytes moved until then */
-	bool ended;          /* the agent, or the claim, is gone */
-	bool away;           /* a service did not answer; it may later */
-	char *trouble;       /* text of the last error sent */
-	enum exit_code code; /* exit code of the last error */
-	int os_errno;
-};
 
 bool checkpointer_has_checkpoints(const struct agent_config *config)
 {
@@ -236,7 +204,18 @@ static bool deal_with(struct work *work, const struct ckpt *ckpt)
 
 /* ---- one pass ---- */
 
-static void note_changes(struct work *work)
+static void say_saving(const struct work *work, struct utc since)
+{
+	json_t *news = news_of("saving");
+
+	if (since.ms > 0)
+		js_put(news, "since", json_integer(since.ms));
+	js_put(news, "at", json_integer(clock_utc_now().ms));
+	say_news(work, news);
+}
+
+/* `since`: the look before this one. */
+static void note_changes(struct work *work, struct utc since)
 {
 	uint64_t changes = checkpoint_watch_changes(work->watch);
 
@@ -245,8 +224,14 @@ static void note_changes(struct work *work)
 		work->changes = changes;
 		work->quiet = 0;
 		work->saving = true;
-		say_news(work, news_of("saving"));
+		say_saving(work, since);
 	}
+}
+
+/* True while nothing is to work beside the steps of a benchmark. */
+static bool is_postponed(const struct work *work)
+{
+	return work->postponed && !work->last && !work->draining;
 }
 
 /* Reports once everything in the folder has settled and is handled. A file that is not a
@@ -254,7 +239,8 @@ static void note_changes(struct work *work)
 static void note_saved(struct work *work)
 {
 	if (!work->saving || work->quiet <= QUIET_BEATS || checkpoint_watch_busy(work->watch) ||
-	    checkpoint_watch_next(work->watch) || checkpoint_watch_partial(work->watch, 0))
+	    (!is_postponed(work) && checkpoint_watch_next(work->watch)) ||
+	    checkpoint_watch_partial(work->watch, 0))
 		return;
 	work->saving = false;
 	say_news(work, news_of("saved"));
@@ -331,11 +317,15 @@ static void pass(struct work *work)
 
 	do {
 		AUTO(err_freep) struct err *why = NULL;
+		struct utc since = work->looked_at, now = clock_utc_now();
 		bool seen = checkpoint_watch_scan(work->watch, clock_mono_now(), &why) == 0;
 
 		if (!seen)
 			say_trouble(work, why);
-		note_changes(work);
+		work->looked_at = now;
+		note_changes(work, since);
+		if (is_postponed(work))
+			break;
 		busy = seen && checkpoint_watch_busy(work->watch);
 		/* A checkpoint that is not proved yet may be newer. */
 		if (!(work->last && busy) && !deal_with_all(work, &dealt))
@@ -343,7 +333,7 @@ static void pass(struct work *work)
 	} while (!work->ended && busy);
 	if (dealt > 0 && !work->coordinator)
 		clear_surplus(work);
-	if (!work->last && !work->coordinator)
+	if (!work->last && !work->coordinator && !is_postponed(work))
 		passed_report(&work->passed, work->watch);
 	note_saved(work);
 }
@@ -376,59 +366,6 @@ static void try_again(struct work *work)
 		work->away = false;
 		pass(work);
 	}
-}
-
-/* Returns the failure class of the last error; NULL if its errno decides. */
-static const char *class_of_trouble(const struct work *work)
-{
-	if (work->code == EXIT_UNREACHABLE)
-		return "transient-infra";
-	/* The service refused, and will again. */
-	return work->remote && !work->os_errno ? "quota-permission" : NULL;
-}
-
-static void say_one_lost(const struct work *work, const char *name, const char *why,
-			 const char *class)
-{
-	json_t *news = news_of("lost");
-
-	js_put_str(news, "name", name);
-	js_put_str(news, "why", why);
-	js_put_str(news, "class", class);
-	js_put(news, "errno", json_integer(class ? 0 : work->os_errno));
-	say_news(work, news);
-}
-
-/* Reports the first shared checkpoint that was lost for another reason than its own format. Returns
- * true if there was one. */
-static bool say_unmarked(const struct work *work)
-{
-	struct coordinator_unmarked one;
-	bool lost = false;
-
-	for (size_t i = 0;
-	     work->coordinator && checkpoint_coordinator_unmarked(work->coordinator, i, &one);
-	     i++) {
-		if (one.lost && !lost)
-			say_one_lost(work, one.name, one.why,
-				     one.class ? one.class : class_of_trouble(work));
-		lost |= one.lost;
-	}
-	return lost;
-}
-
-/* Reports whether all complete checkpoints are where the next attempt would look for them. */
-static void say_lost(struct work *work)
-{
-	const struct ckpt *ckpt = work->watch ? checkpoint_watch_next(work->watch) : NULL;
-
-	/* Superseded: another attempt decides. Awaited: another program may still upload them. */
-	if (work->ended || work->awaits || !ckpt || !work->trouble) {
-		if (work->ended || !say_unmarked(work))
-			say_news(work, news_of("kept"));
-		return;
-	}
-	say_one_lost(work, ckpt->name, work->trouble, class_of_trouble(work));
 }
 
 /* Publishes this node's last state; node 0 then waits for those of the other nodes. */
@@ -534,6 +471,7 @@ static int open_all(struct work *work, struct err **err)
 		return 0;
 	work->kind = checkpoint_kind_find(kind ? kind : "auto");
 	work->keep = json_integer_value(checkpoint->keep); /* "all" is not a number: 0 */
+	work->postponed = checkpoint->postponed;
 	if (!work->kind)
 		return err_set(err, EXIT_SPEC, "an order for checkpoints of unknown kind %s",
 			       kind ? kind : "auto");
@@ -579,11 +517,12 @@ int checkpointer_work(const struct agent_config *config, const struct claim *cla
 			push(&work, false);
 		if (work.watch)
 			pass(&work);
-		exchange_states(&work);
+		if (!is_postponed(&work))
+			exchange_states(&work);
 	}
 	if (begun && !work.ended) {
 		last_pass(&work);
-		say_lost(&work);
+		checkpointer_lost_say(&work);
 	}
 	checkpoint_watch_freep(&work.watch);
 	checkpoint_coordinator_freep(&work.coordinator);

@@ -12,6 +12,7 @@
 #include "jobs/node/setup/container_env.h"
 #include "jobs/node/setup/prepare.h"
 #include "jobs/node/setup/secrets.h"
+#include "jobs/node/setup/versions.h"
 
 /* The command could not be executed: reports its end as a shell would. */
 static void no_command(struct agent *agent, int exit_status, struct err **why)
@@ -81,6 +82,7 @@ void command_start(struct agent *agent)
 		agent_fail(agent, &why, "user-config");
 		return;
 	}
+	versions_inspect(&agent->config, &agent->env, &agent->report.said);
 	if (prepare_program(&agent->config, argv[0], command_env_get(&agent->env, "PATH"), &program,
 			    &no, &why) < 0) {
 		if (no)

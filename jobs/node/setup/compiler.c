@@ -6,27 +6,38 @@
 #include "jobs/cache/graphs/fingerprint.h"
 #include "jobs/cache/kinds/compile_kind.h"
 
-/* Returns NULL with an error if the compiler is not known. */
-static json_t *find(const struct compile_kind *kind, const struct agent_config *config,
-		    const struct command_env *env, struct err **err)
+int compiler_place(const struct agent_config *config, const struct command_env *env,
+		   char **ret_program, struct program_place *ret, struct err **err)
 {
-	const char *program = config->order->compile.program;
-	struct program_place place = {
+	const struct order *order = config->order;
+	const char *program = order->compile.program;
+
+	*ret = (struct program_place){
 		.cwd = config->src,
 		.path = command_env_get(env, "PATH"),
 		.home = command_env_get(env, "HOME"),
 		.python_path = command_env_get(env, "PYTHONPATH"),
 	};
-	AUTO(auto_free) char *word = NULL;
+	if (!program && !order->has_compile)
+		program = json_string_value(json_array_get(order->command, 0));
+	if (!program)
+		return err_set(err, EXIT_DEFECT, "the order names no program");
+	if (command_env_expand(env, program, "command", ret_program, err) < 0)
+		return -1;
+	ret->program = *ret_program;
+	return 0;
+}
+
+/* Returns NULL with an error if the compiler is not known. */
+static json_t *find(const struct compile_kind *kind, const struct agent_config *config,
+		    const struct command_env *env, struct err **err)
+{
+	AUTO(auto_free) char *program = NULL;
+	struct program_place place;
 	json_t *found = NULL;
 
-	if (!program) {
-		err_set(err, EXIT_DEFECT, "the order names no program");
+	if (compiler_place(config, env, &program, &place, err) < 0)
 		return NULL;
-	}
-	if (command_env_expand(env, program, "command", &word, err) < 0)
-		return NULL;
-	place.program = word;
 	return kind->fingerprint(&place, &found, err) < 0 ? NULL : found;
 }
 

@@ -12,6 +12,7 @@ void step_times_release(struct step_times *times)
 {
 	free(times->spans);
 	free(times->late);
+	free(times->saves);
 }
 
 void step_times_add_late(struct step_times *times, int64_t attempt, int64_t after_step)
@@ -30,6 +31,32 @@ static bool is_late(const struct step_times *times, int64_t attempt, int64_t fro
 			return true;
 	}
 	return false;
+}
+
+void step_times_add_save(struct step_times *times, int64_t attempt, int64_t from_ms, int64_t to_ms)
+{
+	times->saves = mem_room(times->saves, times->save_count, sizeof *times->saves);
+	times->saves[times->save_count++] = (struct step_save){ attempt, from_ms, to_ms };
+}
+
+/* True if the command saved between these two moments. */
+static bool is_saved(const struct step_times *times, int64_t attempt, int64_t from_ms,
+		     int64_t to_ms)
+{
+	size_t low = 0, high = times->save_count;
+
+	/* The first save that does not end before. */
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		const struct step_save *save = &times->saves[middle];
+
+		if (save->attempt < attempt || (save->attempt == attempt && save->to_ms < from_ms))
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < times->save_count && times->saves[low].attempt == attempt &&
+	       times->saves[low].from_ms <= to_ms;
 }
 
 /* Returns the steps at the begin of an attempt that are left out. */
@@ -111,7 +138,8 @@ void step_times_add(struct step_times *times, int64_t attempt, int node, int64_t
 	is_warm = times->last >= times->first + warm_up(times) - 1;
 	/* A clock that was set back gives no time. */
 	if (is_warm && is_known && ms > times->last_ms &&
-	    !is_late(times, attempt, times->last, step))
+	    !is_late(times, attempt, times->last, step) &&
+	    !is_saved(times, attempt, times->last_ms, ms))
 		add_span(times, times->attempt, step, (double)(step - times->last),
 			 (double)(ms - times->last_ms) / 1000);
 	times->last = step;

@@ -3,7 +3,8 @@
  *
  * Left out are the first STEP_TIMES_WARM steps of each attempt, and of each start of its command
  * that the service makes itself, in which graphs are compiled and caches are filled, and the time
- * between two told steps if a graph was compiled in it. Evaluation and saving are in. Several nodes
+ * between two told steps if a graph was compiled in it. Evaluation and saving are in, but the
+ * saving of a benchmark, of which it is known when it was. Several nodes
  * tell the same steps: those of the first one that tells any are measured. Lines that come within
  * STEP_TIMES_JOIN_MS are one sample, because a log that is written in bursts has a right mean and
  * no single step times.
@@ -23,6 +24,11 @@
 	"step times: without the first 10 steps of each attempt, and without the time between "    \
 	"two "                                                                                     \
 	"told steps in which a graph was compiled"
+
+/* What is more of a benchmark. */
+#define STEP_TIMES_BENCHMARK_RULE                                                                  \
+	"benchmarks: step times are also without the time between two told steps in which the "    \
+	"command saved, and no checkpoint is uploaded before it is over"
 
 #define STEP_TIMES_EPOCHS_RULE                                                                     \
 	"epochs are measured as steps are, because the log has no metric 'step': without the "     \
@@ -47,6 +53,10 @@ struct step_times {
 		int64_t attempt, after_step;
 	} * late; /* owned */
 	size_t late_count;
+	struct step_save {
+		int64_t attempt, from_ms, to_ms;
+	} * saves; /* owned */
+	size_t save_count;
 	bool epochs; /* set by the caller */
 	/* while steps are added */
 	int64_t attempt, first, last, last_ms;
@@ -66,6 +76,9 @@ void step_times_start(struct step_times *times, int64_t attempt, size_t start, i
 void step_times_add(struct step_times *times, int64_t attempt, int node, int64_t step, int64_t ms,
 		    bool inexact);
 
+/* The command saved in this time: to be called before steps are added, in the order of attempts
+ * and times. */
+void step_times_add_save(struct step_times *times, int64_t attempt, int64_t from_ms, int64_t to_ms);
 /* True if a figure that the log tells at this step counts: the step lies behind the first ones of
  * the attempt, which has told a step, and no graph was compiled in it. */
 bool step_times_counts(const struct step_times *times, int64_t attempt, int64_t step);

@@ -10,6 +10,7 @@
 #include "jobs/flow/failure.h"
 #include "jobs/run/attempt/outputs.h"
 #include "jobs/run/attempt/unpassed.h"
+#include "jobs/run/attempt/versions.h"
 #include "jobs/run/attempt/watch_internal.h"
 #include "jobs/store/order.h"
 
@@ -288,12 +289,36 @@ static int64_t failed_graphs(const struct attempt_watch *watch)
 	return front_end.script_failed ? 0 : counts.compile_failed;
 }
 
+/* Returns when a benchmark saved, as its node 0 tells it: a new array. */
+static int gather_saves(struct attempt_watch *watch, json_t **ret, struct err **err)
+{
+	AUTO(node_report_release) struct node_report report = { 0 };
+	char from[UTC_TEXT], to[UTC_TEXT];
+	const json_t *save;
+	size_t i;
+
+	*ret = json_array();
+	if (!json_is_true(json_object_get(watch->driver->plan, "benchmark")))
+		return 0;
+	if (attempt_report(watch, 0, &report, err) < 0)
+		return -1;
+	json_array_foreach (report.checkpoint.saves, i, save) {
+		struct utc begin = { json_integer_value(json_array_get(save, 0)) };
+		struct utc end = { json_integer_value(json_array_get(save, 1)) };
+
+		json_array_append_new(*ret,
+				      json_pack("{s:s, s:s}", "from", clock_utc_format(begin, from),
+						"to", clock_utc_format(end, to)));
+	}
+	return 0;
+}
+
 int attempt_end_record(struct attempt_watch *watch, const struct engine_status *status,
 		       struct err **err)
 {
 	AUTO(err_freep) struct err *unknown = NULL;
 	AUTO(node_report_release) struct node_report report = { 0 };
-	json_auto_t *outputs = NULL, *hosts = NULL;
+	json_auto_t *outputs = NULL, *hosts = NULL, *saves = NULL;
 	AUTO(auto_free) char *unpassed = NULL;
 	struct failure_classification classification;
 	struct event ev;
@@ -304,6 +329,8 @@ int attempt_end_record(struct attempt_watch *watch, const struct engine_status *
 		outputs = NULL;
 	if (attempt_report(watch, status->node, &report, err) < 0 ||
 	    classify_end(watch, status, &report, &classification, &hosts, err) < 0)
+		return -1;
+	if (versions_record(watch, err) < 0 || gather_saves(watch, &saves, err) < 0)
 		return -1;
 	ended_ms = report.has_ended ? report.ended : status->last_seen.ms;
 	attempt_event(watch, EV_ATTEMPT_ENDED, &ev);
@@ -342,6 +369,8 @@ int attempt_end_record(struct attempt_watch *watch, const struct engine_status *
 	}
 	if (outputs)
 		EVENT_SET(&ev, outputs, outputs);
+	if (json_array_size(saves) > 0)
+		EVENT_SET(&ev, saves, saves);
 	if (hosts)
 		EVENT_SET(&ev, hosts, hosts);
 	EVENT_SET(&ev, by_driver, watch->driver->flow.stop_requested);

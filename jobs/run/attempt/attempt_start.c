@@ -5,6 +5,7 @@
 #include "jobs/base/text/text.h"
 #include "jobs/cache/graphs/fingerprint.h"
 #include "jobs/engine/delivery/agent_delivery.h"
+#include "jobs/run/attempt/versions.h"
 #include "jobs/run/attempt/watch_internal.h"
 #include "jobs/store/order.h"
 
@@ -206,7 +207,7 @@ int attempt_start_record(struct attempt_watch *watch, struct utc started, struct
 	if (started.ms <= 0 || watch->driver->flow.started || !watch->driver->flow.claimed)
 		return 0;
 	if (health_record(watch, err) < 0 || record_checks(watch, err) < 0 ||
-	    record_unsynced(watch, err) < 0)
+	    record_unsynced(watch, err) < 0 || versions_record(watch, err) < 0)
 		return -1;
 	attempt_event(watch, EV_ATTEMPT_STARTED, &ev);
 	EVENT_SET(&ev, started, started.ms);

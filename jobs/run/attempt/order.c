@@ -103,6 +103,8 @@ static void put_checkpoint(struct order *order, const json_t *plan, const struct
 	MESSAGE_SET_TEXT(checkpoint, kind, js_str(planned, "kind"));
 	MESSAGE_SET_TEXT(checkpoint, sync, strcmp(sync, "agent") == 0 ? "agent" : "none");
 	MESSAGE_SET_JSON(checkpoint, keep, json_incref(json_object_get(planned, "keep")));
+	if (json_is_true(json_object_get(plan, "benchmark")))
+		MESSAGE_SET(checkpoint, postponed, true);
 	MESSAGE_SET_TEXT(checkpoint, signal, js_str(planned, "signal"));
 	if (json_object_get(planned, "grace_ms"))
 		MESSAGE_SET(checkpoint, grace_ms, js_int(planned, "grace_ms", 0));

@@ -104,6 +104,9 @@ void replay_apply(struct driver *driver, const struct event *ev)
 		driver->facts.resume_step = EVENT_HAS(ev, step) ? ev->step : -1;
 		driver->facts.continuity_known = driver->submitted = driver->facts.worker_recorded =
 			false;
+		driver->facts.versions_nodes = 0;
+	} else if (ev->kind == EV_ATTEMPT_VERSIONS) {
+		driver->facts.versions_nodes = ev->nodes;
 	} else if (ev->kind == EV_TRAIN_CONTINUITY) {
 		driver->facts.continuity_known = true;
 	} else if (ev->kind == EV_WORKER_LOST) {

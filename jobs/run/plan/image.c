@@ -49,7 +49,7 @@ void image_plan_compute_key(json_t *plan)
 	const char *digest = js_str(image, "digest");
 	char key[SHA256_HEX];
 
-	if (image && !digest)
+	if (!compile || (image && !digest))
 		return;
 	if (image)
 		js_put_str(ingredients, "image", digest);
@@ -63,13 +63,15 @@ void image_plan_left_out(json_t *identity)
 
 	if (!json_object_get(identity, "image"))
 		return;
+	json_object_del(identity, "image");
+	if (!json_object_get(identity, "compile"))
+		return;
 	compile = json_copy(json_object_get(identity, "compile"));
 	ingredients = json_copy(json_object_get(compile, "ingredients"));
 	json_object_del(ingredients, "image");
 	json_object_del(compile, "graph_key");
 	js_put(compile, "ingredients", ingredients);
 	js_put(identity, "compile", compile);
-	json_object_del(identity, "image");
 }
 
 static int resolve_tag(json_t *plan, int64_t wait_limit_ms, struct err **err)
@@ -122,6 +124,11 @@ static void learn_env(json_t *plan)
 
 int image_plan_resolve(json_t *plan, struct err **err)
 {
+	/* No key needs the digest. A service may pull what this machine may not look at. */
+	if (!json_object_get(plan, "compile")) {
+		image_plan_try(plan);
+		return 0;
+	}
 	if (resolve_tag(plan, RUN_WAIT_MS, err) < 0)
 		return -1;
 	if (json_object_get(plan, "image"))
@@ -134,7 +141,8 @@ void image_plan_try(json_t *plan)
 	json_t *image = json_object_get(plan, "image");
 	AUTO(err_freep) struct err *why = NULL;
 
-	if (resolve_tag(plan, READ_WAIT_MS, &why) == 0)
+	/* A plan that was made a moment ago may have tried in vain already. */
+	if (js_str(image, "unknown") || resolve_tag(plan, READ_WAIT_MS, &why) == 0)
 		return;
 	js_put_str(image, "unknown", why->message);
 	js_put_str(image, "hint", why->hint);

@@ -10,6 +10,7 @@
 #include "jobs/flow/rules.h"
 #include "jobs/run/plan/health.h"
 #include "jobs/run/plan/own_places.h"
+#include "jobs/run/plan/plan_modes.h"
 #include "jobs/store/store.h"
 
 #define QUIET_S3_MS 30000
@@ -449,7 +450,10 @@ int plan_make(const struct spec *spec, const struct journal *journal, struct pla
 	      struct err **err)
 {
 	AUTO(plan_freep) struct plan *plan = mem_zero(1, sizeof *plan);
-	const struct compile_kind *kind = compile_kind_find(spec_str(spec, SPEC_COMPILE_KIND));
+	const struct compile_kind *named = compile_kind_find(spec_str(spec, SPEC_COMPILE_KIND));
+	/* Debug variables change graphs: debug.def says why no cache is used. */
+	const struct compile_kind *kind =
+		spec_bool(spec, SPEC_DEBUG) ? compile_kind_find("none") : named;
 	AUTO(auto_free) char *workspace = workspace_of(spec, journal);
 	AUTO(auto_free) char *file = fs_absolute(spec_file(spec));
 	AUTO(auto_free) char *own_state = fs_absolute(journal_dir(journal));
@@ -486,7 +490,10 @@ int plan_make(const struct spec *spec, const struct journal *journal, struct pla
 	js_put(json, "source", source_json(plan, spec));
 	if (kind->caches && compile_json(plan, spec, kind, cache, err) < 0)
 		return -1;
+	if (!kind->caches)
+		image_plan_name(json);
 	put_phases(plan, spec, kind, cache);
+	plan_modes_put(json, spec, named);
 	js_put(json, "secrets", spec_secrets(spec));
 	js_put(json, "failures", or_empty(spec_failures(spec), json_array()));
 	js_put(json, "metrics", spec_metrics(spec));

@@ -18,13 +18,15 @@
  *    "image": {"reference": as the spec has it, "digest", "pinned": the reference with that
  *             digest; until it is resolved neither, and why not in "unknown" and "hint"; of a run
  *             also "env": those variables of the image's ENV that steer the kind's compiler, or
- *             why they are not known in "env_unknown"} (absent: nothing is compiled, or what this
- *             machine has installed compiles it),
+ *             why they are not known in "env_unknown"} (absent: the jobs run in no image),
  *    "compile": {"kind", "cache", "graph_key" (absent until the image is resolved),
  *               "ingredients", "compiler": what this machine has installed (absent: "image"),
  *               "quiet_ms", "timeout_ms", "on_incomplete", "mode": "aot" | "jit",
  *               "jit_graphs", "on_exceed": "warn" | "stop" | "recompile"}
  *              (absent: nothing is compiled),
+ *    "benchmark": true (absent: it is none),
+ *    "debug": {"kind": as the spec names it, "variables": {name: value} that the training has for
+ *             it} (absent: no debug run),
  *    "phases": [{"phase", "command": […], "env": {…}, "front": a program that is
  *               put in front of the command (absent: none), "processes": as spec_processes()
  *               (absent: not a torchrun command)}…]; without "mode" "aot" the training alone,
@@ -81,7 +83,8 @@ void image_plan_compute_key(json_t *plan);
 void image_plan_left_out(json_t *identity);
 
 /* Resolves the tag of the image, unless the plan has its digest: image and graph key are in the
- * plan then. Any failure is EXIT_REFUSED, with its reason and a remedy. */
+ * plan then. Any failure is EXIT_REFUSED, with its reason and a remedy; if nothing is compiled, it
+ * is noted in the plan, and the job is submitted with the tag. */
 int image_plan_resolve(json_t *plan, struct err **err);
 /* The same for commands that only look: a failure is noted in the plan. */
 void image_plan_try(json_t *plan);

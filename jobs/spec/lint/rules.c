@@ -202,6 +202,7 @@ void rules_check(struct binder *binder)
 	check_engine(binder);
 	rules_toolkit(binder);
 	rules_sagemaker(binder);
+	rules_modes(binder);
 	check_compile(binder);
 	phase_one_check(binder);
 	machine_check(binder);

@@ -1,6 +1,8 @@
 /* The rows of compiler kinds, and what each of them must answer. */
 #include "tests/unit/cache/support.h"
 
+#include "jobs/cache/kinds/debug.h"
+
 static void every_row_is_found_by_its_name_and_has_its_functions(void **state)
 {
 	const struct compile_kind *kind;
@@ -45,6 +47,28 @@ static void jax_is_told_to_store_everything_and_to_speak(void **state)
 	assert_string_equal(js_str(set, "JAX_PERSISTENT_CACHE_ENABLE_XLA_CACHES"), "none");
 	assert_string_equal(js_str(set, "JAX_LOG_COMPILES"), "true");
 	assert_string_equal(js_str(set, "JAX_EXPLAIN_CACHE_MISSES"), "true");
+}
+
+static void each_kind_has_debug_variables_that_its_cache_does_not_need(void **state)
+{
+	const struct compile_kind *kind;
+
+	(void)state;
+	for (size_t n = 0; (kind = compile_kind_at(n)); n++) {
+		json_auto_t *debug = json_object(), *needed = json_object();
+		const char *name;
+		json_t *value;
+
+		debug_variables(kind, note_variable, debug);
+		compile_kind_environment(kind, "/cache", note_variable, needed);
+		assert_true(json_object_size(debug) >= 5);
+		json_object_foreach (debug, name, value)
+			assert_null(json_object_get(needed, name));
+		assert_int_equal(js_str(debug, "JAX_DISABLE_JIT") != NULL, kind == jax());
+		assert_int_equal(js_str(debug, "NEURON_USE_EAGER_DEBUG_MODE") != NULL,
+				 strcmp(kind->name, "neuron") == 0);
+		assert_int_equal(js_str(debug, "TORCHDYNAMO_DISABLE") != NULL, !kind->caches);
+	}
 }
 
 static void the_kind_none_sets_reads_and_finds_nothing(void **state)
@@ -92,6 +116,7 @@ int main(void)
 		cmocka_unit_test(every_row_is_found_by_its_name_and_has_its_functions),
 		cmocka_unit_test(every_state_has_a_name),
 		cmocka_unit_test(jax_is_told_to_store_everything_and_to_speak),
+		cmocka_unit_test(each_kind_has_debug_variables_that_its_cache_does_not_need),
 		cmocka_unit_test(the_kind_none_sets_reads_and_finds_nothing),
 		cmocka_unit_test(variables_of_the_compiler_steer_and_what_stoker_sets_does_not),
 	};

@@ -124,6 +124,9 @@ static void every_option_becomes_its_member(void **state)
 	stands((struct ask){ .more = ",'profiler':false" }, "ProfilerConfig",
 	       "{'DisableProfiler':true}");
 	stands((struct ask){ .more = ",'profiler':true" }, "ProfilerConfig", NULL);
+	stands((struct ask){ .plan = ",'benchmark':true" }, "ProfilerConfig",
+	       "{'DisableProfiler':true}");
+	stands((struct ask){ .plan = ",'benchmark':true" }, "DebugHookConfig", NULL);
 	stands((struct ask){ .beside = ",'tags':{'team':'search'}" }, "Tags",
 	       "[{'Key':'team','Value':'search'}]");
 	stands((struct ask){ .more = ",'max_pending':'3h'" }, "StoppingCondition",

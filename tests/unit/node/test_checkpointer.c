@@ -67,6 +67,58 @@ static void a_checkpoint_is_marked_while_the_command_goes_on(void **state)
 	assert_string_equal(js_str(newest, "url"), url);
 }
 
+/* The command sees no mark for long after a save, and the report tells when it saved. */
+static void what_a_benchmark_saves_is_marked_when_the_command_is_over(void **state)
+{
+	struct place *place = *state;
+	AUTO(auto_free)
+	char *script = mem_format(SAVE "save 10; until grep -q saves %s/" PREFIX
+				       "node-0/report.json; do sleep 0.02; done; sleep 1; "
+				       "[ ! -e $STOKER_CHECKPOINT_DIR/step-10" MARK_SUFFIX " ]",
+				  place->root);
+	json_t *order = order_with_checkpoints(place, script, NULL);
+	json_auto_t *body = NULL;
+	const json_t *saves, *save;
+	int64_t before = clock_utc_now().ms;
+	size_t i;
+
+	json_object_set_new(json_object_get(order, "checkpoint"), "postponed", json_true());
+	assert_int_equal(run(place, order), 0);
+	assert_true(is_marked(place, "step-10"));
+	body = report(place);
+	assert_int_equal(js_int(json_object_get(body, "checkpoint"), "step", 0), 10);
+	saves = js_path(body, "checkpoint.saves");
+	assert_true(json_array_size(saves) >= 1);
+	json_array_foreach (saves, i, save) {
+		int64_t from = json_integer_value(json_array_get(save, 0));
+		int64_t to = json_integer_value(json_array_get(save, 1));
+
+		assert_true(before <= from && from <= to && to <= clock_utc_now().ms);
+	}
+}
+
+/* A drain cannot wait for the end, which waits for it. */
+static void what_a_drained_benchmark_saves_is_marked_at_once(void **state)
+{
+	struct place *place = *state;
+	AUTO(auto_free)
+	char *script = mem_format(SAVE UNTIL "trap 'save 20' USR1; save 10; until_there "
+					     "$STOKER_CHECKPOINT_DIR/step-20" MARK_SUFFIX);
+	AUTO(auto_free) char *report_path = place_path(place, PREFIX "node-0/report.json");
+	AUTO(auto_free) char *drain = place_path(place, PREFIX DRAIN_FILE);
+	json_t *order = order_with_checkpoints(place, script, NULL);
+	pid_t agent;
+
+	json_object_set_new(json_object_get(order, "checkpoint"), "postponed", json_true());
+	order_write(place, order);
+	agent = start(place, PREFIX, 0, plain_env, NULL);
+	assert_true(wait_for_file(report_path));
+	assert_true(wait_for_state(place, PREFIX, 0, REPORT_RUNNING));
+	write_file(drain, "{\"v\":1,\"reason\":\"test\"}", 0600);
+	(void)end_of(agent);
+	assert_true(is_marked(place, "step-20"));
+}
+
 static void what_is_saved_last_is_marked_when_the_command_is_over(void **state)
 {
 	static const char *const ends[] = { "exit 0", "exit 3", "kill -9 $$" };
@@ -427,6 +479,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		T(a_checkpoint_is_marked_while_the_command_goes_on),
+		T(what_a_benchmark_saves_is_marked_when_the_command_is_over),
+		T(what_a_drained_benchmark_saves_is_marked_at_once),
 		T(what_is_saved_last_is_marked_when_the_command_is_over),
 		T(a_save_that_was_cut_between_two_files_is_not_marked),
 		T(a_partial_checkpoint_is_named_and_not_marked),

@@ -81,6 +81,26 @@ static void a_late_graph_and_times_that_are_not_exact_are_left_out(void **state)
 	step_times_release(&times);
 }
 
+static void steps_in_which_a_benchmark_saved_are_left_out(void **state)
+{
+	struct step_times times = { 0 };
+
+	(void)state;
+	step_times_add_save(&times, 1, 100, 150);   /* among the first ten */
+	step_times_add_save(&times, 1, 1450, 1520); /* from 14 to 16 */
+	step_times_add_save(&times, 1, 1900, 1900); /* at the moment of 19 */
+	step_times_add_save(&times, 1, 5000, 6000); /* after all */
+	step_times_add_save(&times, 2, 1000, 2000);
+	tell(&times, 1, 1, 20, 100, 100);
+	/* Measured are 11 to 20, without 15, 16, 19 and 20. */
+	assert_true(times.steps == 6);
+	tell(&times, 2, 1, 20, 1000, 100);
+	assert_true(times.steps == 6 + 8); /* 13 to 20: the save ends at the moment of 11 */
+	tell(&times, 3, 1, 20, 1000, 100);
+	assert_true(times.steps == 6 + 8 + 10);
+	step_times_release(&times);
+}
+
 static void of_epochs_only_the_first_is_left_out(void **state)
 {
 	struct step_times times = { .epochs = true };
@@ -389,6 +409,7 @@ int main(void)
 		cmocka_unit_test(quantiles_are_those_of_the_tables),
 		cmocka_unit_test(the_first_ten_steps_of_each_attempt_are_left_out),
 		cmocka_unit_test(a_late_graph_and_times_that_are_not_exact_are_left_out),
+		cmocka_unit_test(steps_in_which_a_benchmark_saved_are_left_out),
 		cmocka_unit_test(of_epochs_only_the_first_is_left_out),
 		cmocka_unit_test(samples_are_counted_over_all_attempts),
 		cmocka_unit_test(the_time_until_a_command_is_started_again_is_no_step_time),

@@ -227,9 +227,12 @@ static void stops_gates_and_limits_are_told_apart(void **state)
 	add(stats, "{\"state\":\"refused\",\"exit_code\":5,\"limit\":\"deadline\"}");
 	add(stats, "{\"state\":\"stopped\",\"exit_code\":6}");
 	add(stats, "{}");
+	add(stats, "{\"state\":\"failed\",\"exit_code\":1,\"debug\":true,\"attempts\":7}");
 	result = stats_json(stats);
 	all = json_array_get(result, 0);
-	assert_int_equal(js_int(all, "runs", 0), 8);
+	assert_int_equal(js_int(all, "runs", 0), 9);
+	assert_int_equal(js_int(all, "debug", 0), 1);
+	assert_int_equal(js_int(all, "attempts", -1), 0);
 	assert_int_equal(js_int(all, "succeeded", 0), 2);
 	assert_int_equal(js_int(all, "failed", 0), 1);
 	assert_int_equal(js_int(all, "refused", 0), 1);
@@ -239,6 +242,30 @@ static void stops_gates_and_limits_are_told_apart(void **state)
 	assert_int_equal(js_int(all, "going_on", 0), 1);
 	assert_int_equal(deep_int(all, "success.of"), 4);
 	assert_true(is_near(js_real(json_object_get(all, "success"), "rate", 0), 0.5));
+}
+
+/* Time and money of a debug run are spent, and are neither good nor free of failures. */
+static void a_debug_run_counts_in_hours_alone(void **state)
+{
+	AUTO(stats_freep) struct stats *stats = stats_new(STATS_ALL);
+	json_auto_t *result = NULL;
+	const json_t *all;
+
+	(void)state;
+	add(stats, "{\"state\":\"succeeded\",\"exit_code\":0,\"nodes\":2,"
+		   "\"held\":{\"steps\":30000,\"setup\":10000}}");
+	add(stats, "{\"state\":\"failed\",\"exit_code\":1,\"debug\":true,\"nodes\":2,\"kept\":5000,"
+		   "\"held\":{\"steps\":50000,\"setup\":20000},"
+		   "\"failures\":{\"comm\":{\"attempts\":3}},"
+		   "\"machines\":{\"a\":{\"ms\":1,\"failed\":1}}}");
+	result = stats_json(stats);
+	all = json_array_get(result, 0);
+	assert_true(is_near(js_real(json_object_get(all, "held"), "total", 0), 220));
+	assert_true(is_near(js_real(all, "goodput", 0), 0.75));
+	assert_true(is_near(js_real(json_object_get(all, "mtbf"), "held", 0), 40));
+	assert_int_equal(deep_int(all, "mtbf.interrupted"), 0);
+	assert_int_equal(json_array_size(json_object_get(all, "failures")), 0);
+	assert_int_equal(json_array_size(json_object_get(all, "nodes")), 0);
 }
 
 /* Of two nodes at 10 USD an hour each: the price in a tally is that of all nodes. */
@@ -444,6 +471,7 @@ int main(void)
 		cmocka_unit_test(names_of_ranks_are_no_machines),
 		cmocka_unit_test(a_request_drains_the_attempt_under_way_only),
 		cmocka_unit_test(stops_gates_and_limits_are_told_apart),
+		cmocka_unit_test(a_debug_run_counts_in_hours_alone),
 		cmocka_unit_test(time_and_money_count_every_node),
 		cmocka_unit_test(groups_are_in_order_of_their_names),
 		cmocka_unit_test(the_interval_is_wilsons),

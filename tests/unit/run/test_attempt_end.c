@@ -348,6 +348,21 @@ static void graphs_that_failed_are_counted_in_phase_1(void **state)
 	"'error':{'class':'compile','message':'another compiler'},'compiler':{'changed':[{"        \
 	"'field':'jax','old':'1','new':'2'}],'pair':'p'}"
 
+static void when_a_benchmark_saved_is_told(void **state)
+{
+	(void)state;
+	begin_end(PHASE_TRAIN, TRAINS(",'benchmark':true"), 0);
+	report(0, "'checkpoint':{'saves':[[1000,3500],[9000,9000]]}");
+	ends_as("'node':0,'exit':0,'class':'none','by_driver':false,'saves':["
+		"{'from':'1970-01-01T00:00:01.000Z','to':'1970-01-01T00:00:03.500Z'},"
+		"{'from':'1970-01-01T00:00:09.000Z','to':'1970-01-01T00:00:09.000Z'}]");
+	end();
+	begin_end(PHASE_TRAIN, TRAINS(""), 0);
+	report(0, "'checkpoint':{'saves':[[1000,3500]]}");
+	ends_as("'node':0,'exit':0,'class':'none','by_driver':false");
+	end();
+}
+
 static void a_training_with_another_compiler_tells_the_difference(void **state)
 {
 	(void)state;
@@ -529,6 +544,7 @@ int main(void)
 		cmocka_unit_test(of_several_nodes_the_first_cause_is_told_with_its_node),
 		cmocka_unit_test(a_log_that_cannot_be_read_is_told_even_of_a_success),
 		cmocka_unit_test(graphs_that_failed_are_counted_in_phase_1),
+		cmocka_unit_test(when_a_benchmark_saved_is_told),
 		cmocka_unit_test(a_training_with_another_compiler_tells_the_difference),
 		cmocka_unit_test(a_hang_may_be_a_wait_for_a_lock),
 		cmocka_unit_test(the_least_of_words_are_words),

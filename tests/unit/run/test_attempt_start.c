@@ -2,6 +2,7 @@
  * jobs/run/attempt/attempt_start.c. */
 #include "watched_fixture.h"
 
+#include "jobs/run/attempt/versions.h"
 #include "jobs/store/store_backend.h"
 
 #define TRAINS   "{'nodes':1,'metrics':[{'name':'step','regex':'step ([0-9]+)'}]}"
@@ -110,6 +111,49 @@ static void compilers_and_variables_are_told_before_the_beginning(void **state)
 	end();
 }
 
+#define TWO "{'nodes':2,'metrics':[],'image':{'reference':'a:1','pinned':'a@sha256:0'}}"
+
+static void versions_are_told_once_and_again_if_more_nodes_tell_them(void **state)
+{
+	struct attempt_watch *watch = begin_seen(PHASE_TRAIN, TWO, ENGINE_RUNNING);
+	AUTO(err_freep) struct err *err = NULL;
+	json_auto_t *elsewhere =
+		json_pack("[{s:i, s:s, s:s, s:s}, {s:i, s:s, s:s, s:n}]", "node", 1, "field", "jax",
+			  "old", "1", "new", "2", "node", 1, "field", "os", "old", "x", "new");
+
+	(void)state;
+	report(0, "'versions':{'jax':'1','os':'x'}");
+	assert_int_equal(attempt_start_record(watch, (struct utc){ 5 }, &err), 0);
+	assert_told("attempt.versions attempt.started");
+	assert_int_equal(newest_int("attempt.versions", "nodes"), 1);
+	assert_string_equal(newest("attempt.versions", "image"), "a@sha256:0");
+	assert_null(newest_value("attempt.versions", "elsewhere"));
+	assert_int_equal(versions_record(watch, &err), 0);
+	assert_told("attempt.versions attempt.started");
+	report(1, "'versions':{'jax':'2'}");
+	assert_int_equal(versions_record(watch, &err), 0);
+	assert_int_equal(versions_record(watch, &err), 0);
+	assert_told("attempt.versions attempt.started attempt.versions");
+	assert_int_equal(newest_int("attempt.versions", "nodes"), 2);
+	assert_true(json_equal(newest_value("attempt.versions", "elsewhere"), elsewhere));
+	assert_string_equal(newest("attempt.versions", "reason"),
+			    "node 1 has jax 2 in place of 1; node 1 has os none in place of x");
+	end();
+}
+
+static void an_agent_that_tells_no_versions_is_no_failure(void **state)
+{
+	struct attempt_watch *watch = begin_seen(PHASE_TRAIN, TWO, ENGINE_RUNNING);
+	AUTO(err_freep) struct err *err = NULL;
+
+	(void)state;
+	report(0, "'host':'a'");
+	report(1, "'versions':'foreign'");
+	assert_int_equal(attempt_start_record(watch, (struct utc){ 5 }, &err), 0);
+	assert_told("attempt.started");
+	end();
+}
+
 static void only_a_training_after_a_phase_1_is_compared(void **state)
 {
 	static const struct {
@@ -185,6 +229,8 @@ int main(void)
 		cmocka_unit_test(a_place_that_cannot_be_synced_is_named_at_the_first_attempt),
 		cmocka_unit_test(the_cache_is_such_a_place_too),
 		cmocka_unit_test(compilers_and_variables_are_told_before_the_beginning),
+		cmocka_unit_test(versions_are_told_once_and_again_if_more_nodes_tell_them),
+		cmocka_unit_test(an_agent_that_tells_no_versions_is_no_failure),
 		cmocka_unit_test(only_a_training_after_a_phase_1_is_compared),
 		cmocka_unit_test(a_beginning_that_cannot_be_read_or_journalled_is_none),
 		cmocka_unit_test(the_beginning_waits_for_the_check_up),
