@@ -8,14 +8,17 @@
 #include "cmd/view/csv.h"
 #include "cmd/view/reading_line.h"
 #include "jobs/base/text/text.h"
-#include "jobs/run/attempt/run_series.h"
+#include "jobs/base/usage.h"
+#include "jobs/run/attempt/run_usage.h"
 
 /* What is asked for. */
 struct metrics_query {
 	const char *run;
 	bool *wanted;    /* by metric; NULL: all */
+	bool *figures;   /* of nodes, that are asked for; NULL: none */
 	int64_t attempt; /* -1: all */
 	int64_t node;    /* -1: all */
+	bool metrics;    /* some are asked for */
 	bool csv;
 	size_t told;
 	/* The time of the newest row, as text: many rows have one. */
@@ -45,8 +48,7 @@ static int print_reading(void *arg, const struct run_reading *reading, struct er
 	const char *mark = mark_of(reading);
 
 	(void)err;
-	if ((query->wanted && !query->wanted[reading->metric]) ||
-	    !is_asked(query, reading->attempt, reading->node))
+	if (!is_asked(query, reading->attempt, reading->node))
 		return 0;
 	query->told++;
 	if (out_is_json()) {
@@ -77,20 +79,61 @@ static int print_reading(void *arg, const struct run_reading *reading, struct er
 	return 0;
 }
 
+static int print_metric(void *arg, const struct run_reading *reading, struct err **err)
+{
+	const struct metrics_query *query = arg;
+
+	if (query->wanted && !query->wanted[reading->metric])
+		return 0;
+	return print_reading(arg, reading, err);
+}
+
+static int print_figure(void *arg, const struct run_reading *reading, struct err **err)
+{
+	const struct metrics_query *query = arg;
+
+	return query->figures[reading->metric] ? print_reading(arg, reading, err) : 0;
+}
+
+/* Marks the figures of nodes that an operand names: one, or all by their prefix. */
+static int choose_figures(struct metrics_query *query, const char *name, struct err **err)
+{
+	size_t figure = usage_find(name);
+	bool all = strcmp(name, USAGE_PREFIX) == 0;
+
+	if (figure == SIZE_MAX && !all) {
+		err_set(err, EXIT_USAGE, "no figure of a node is called '%s'", name);
+		return err_hint(err,
+				"'" USAGE_PREFIX "' alone stands for all of them: 'stoker help "
+				"metrics'");
+	}
+	if (!query->figures)
+		query->figures = mem_zero(USAGE_END, sizeof *query->figures);
+	for (size_t i = 0; i < USAGE_END; i++)
+		query->figures[i] |= all || i == figure;
+	return 0;
+}
+
 /* Marks the metrics that the operands behind the run name; none: all. */
 static int choose(const struct args *args, const struct run_series *series,
 		  struct metrics_query *query, struct err **err)
 {
 	if (args->operand_count < 2)
 		return 0;
-	query->wanted = mem_zero(run_series_metrics(series), sizeof *query->wanted);
+	query->wanted = mem_zero(run_series_metrics(series) + 1, sizeof *query->wanted);
 	for (int i = 1; i < args->operand_count; i++) {
 		size_t metric = run_series_find(series, args->operands[i]);
 
+		/* A run of an earlier version may have a metric with such a name. */
+		if (metric == SIZE_MAX && usage_is_reserved(args->operands[i])) {
+			if (choose_figures(query, args->operands[i], err) < 0)
+				return -1;
+			continue;
+		}
 		if (metric == SIZE_MAX)
 			return run_series_absent(series, query->run, args->operands[i], EXIT_USAGE,
 						 err);
-		query->wanted[metric] = true;
+		query->wanted[metric] = query->metrics = true;
 	}
 	return 0;
 }
@@ -120,6 +163,21 @@ static void print_losses(const struct metrics_query *query, const struct run_ser
 static void query_release(struct metrics_query *query)
 {
 	free(query->wanted);
+	free(query->figures);
+}
+
+/* A run without metrics has figures of its nodes, and nothing else. */
+static int open_series(const struct args *args, struct journal *journal,
+		       struct metrics_query *query, struct run_series **ret, struct err **err)
+{
+	bool figures = args->operand_count > 1;
+
+	for (int i = 1; i < args->operand_count; i++)
+		figures &= usage_is_reserved(args->operands[i]);
+	query->metrics = args->operand_count < 2;
+	if ((figures ? run_series_open_any : run_series_open)(journal, query->run, ret, err) < 0)
+		return -1;
+	return choose(args, *ret, query, err);
 }
 
 int cmd_metrics(const struct args *args, struct err **err)
@@ -137,8 +195,7 @@ int cmd_metrics(const struct args *args, struct err **err)
 	if (args_number(args, OPT_ATTEMPT, -1, &query.attempt, err) < 0 ||
 	    args_number(args, OPT_NODE, -1, &query.node, err) < 0 ||
 	    cmd_run_open(args, JOURNAL_READ, &journal, run, err) < 0 ||
-	    run_series_open(journal, run, &series, err) < 0 ||
-	    choose(args, series, &query, err) < 0)
+	    open_series(args, journal, &query, &series, err) < 0)
 		return -1;
 	out_bulk(true);
 	if (query.csv)
@@ -146,11 +203,14 @@ int cmd_metrics(const struct args *args, struct err **err)
 	else if (!out_is_json())
 		out_line("%-24s  %7s  %4s  %8s  %-16s %s", "TIME", "ATTEMPT", "NODE", "STEP",
 			 "NAME", "VALUE");
-	if (run_series_each(series, print_reading, &query, err) < 0)
+	if ((query.metrics && run_series_each(series, print_metric, &query, err) < 0) ||
+	    (query.figures && run_usage_each(series, print_figure, &query, err) < 0))
 		return -1;
 	out_bulk(false);
 	print_losses(&query, series);
 	if (query.told == 0)
-		out_note("no reading: there is no such number in the logs of the training");
+		out_note(query.figures ? "no figure: a node of the training has told no such yet"
+				       : "no reading: there is no such number in the logs of the "
+					 "training");
 	return EXIT_DONE;
 }

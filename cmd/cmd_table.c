@@ -174,11 +174,14 @@ const struct cmd cmd_table[] = {
 	  "The order is that of the logs, attempt by attempt and node by node. If an attempt\n"
 	  "resumes from an older checkpoint, the steps that it makes again are marked as\n"
 	  "replayed, and the earlier ones, which do not count any more, as superseded. All digits\n"
-	  "are printed; --csv and --json are for programs.",
+	  "are printed; --csv and --json are for programs.\n\n"
+	  "What the nodes did while they trained has names of its own, and is printed if it is\n"
+	  "asked for: node/ stands for all of it, node/cpu, node/device.0 … for some.",
 	  cmd_metrics, .fallback = "@last", .exits = { EXIT_REFUSED, EXIT_NOT_FOUND },
 	  .examples = { { "stoker metrics", "prints all values of the newest run" },
 			{ "stoker metrics gpu-7 loss --csv > loss.csv",
-			  "writes one metric for a spreadsheet" } } },
+			  "writes one metric for a spreadsheet" },
+			{ "stoker metrics gpu-7 node/", "prints what the nodes did" } } },
 	{ "compare", "RUN|SWEEP…", 1, -1,
 	  OPT_BIT(METRIC) | OPT_BIT(THROUGHPUT) | OPT_BIT(STEP_TIME) | OPT_BIT(TO) |
 		  OPT_BIT(BREAK_EVEN) | OPT_BIT(CSV) | OPT_BIT(MARKDOWN),

@@ -136,7 +136,7 @@ struct curves_all {
 	size_t parts; /* stretches of a curve */
 };
 
-static json_t *new_chart(const char *title, const char *unit, const char *x)
+json_t *curves_chart_new(const char *title, const char *unit, const char *x)
 {
 	json_t *chart = json_object();
 
@@ -149,8 +149,8 @@ static json_t *new_chart(const char *title, const char *unit, const char *x)
 	return chart;
 }
 
-static void add_line(json_t *chart, struct thin *thin, size_t parts, char *name, size_t color,
-		     bool dashed)
+void curves_chart_line(json_t *chart, struct thin *thin, size_t parts, char *name, size_t color,
+		       bool dashed)
 {
 	json_t *line = json_object();
 
@@ -244,16 +244,17 @@ static void add_metric(const struct curves_all *all, size_t run, struct curves_m
 	const char *id = all->runs[run].run;
 
 	if (metric->line.count > 0)
-		add_line(chart, &metric->line, all->parts, mem_copy(id), all->runs[run].row, false);
+		curves_chart_line(chart, &metric->line, all->parts, mem_copy(id),
+				  all->runs[run].row, false);
 	*width = fmax(*width, metric->line.width);
 	for (size_t k = 0; k < metric->past_count; k++) {
 		size_t parts = all->parts < CURVES_PAST_PARTS ? all->parts : CURVES_PAST_PARTS;
 
 		if (metric->past[k].line.count > 0)
-			add_line(chart, &metric->past[k].line, parts,
-				 mem_format("%s attempt %lld, superseded", id,
-					    (long long)metric->past[k].attempt),
-				 all->runs[run].row, true);
+			curves_chart_line(chart, &metric->past[k].line, parts,
+					  mem_format("%s attempt %lld, superseded", id,
+						     (long long)metric->past[k].attempt),
+					  all->runs[run].row, true);
 	}
 	if (metric->past_left > 0)
 		sb_addf(more, "Run %s: superseded readings of later attempts are not drawn: %zu. ",
@@ -286,9 +287,9 @@ static void add_chart(const struct curves_all *all, const char *name, json_t *ch
 			    (metric->line.count == 0 && metric->past_count == 0))
 				continue;
 			if (!chart)
-				chart = new_chart(name, "",
-						  all->curves[i].by_step ? all->curves[i].unit
-									 : "seconds");
+				chart = curves_chart_new(
+					name, "",
+					all->curves[i].by_step ? all->curves[i].unit : "seconds");
 			add_metric(all, i, metric, chart, &width, &more);
 			superseded |= metric->past_count > 0;
 			add_attempts(all, i, chart);
@@ -313,11 +314,11 @@ static void add_speed(const struct curves_all *all, json_t *charts)
 		samples &=
 			all->curves[i].speed.count == 0 || isfinite(all->runs[i].measured.samples);
 	}
-	chart = new_chart("throughput",
-			  samples  ? "samples/s"
-			  : epochs ? "epochs/s"
-				   : "steps/s",
-			  epochs ? METRIC_EPOCH : METRIC_STEP);
+	chart = curves_chart_new("throughput",
+				 samples  ? "samples/s"
+				 : epochs ? "epochs/s"
+					  : "steps/s",
+				 epochs ? METRIC_EPOCH : METRIC_STEP);
 	for (size_t i = 0; i < all->count; i++) {
 		struct thin *speed = &all->curves[i].speed;
 		double factor = samples ? all->runs[i].measured.samples : 1;
@@ -330,8 +331,8 @@ static void add_speed(const struct curves_all *all, json_t *charts)
 		}
 		speed->first.y *= factor;
 		speed->last.y *= factor;
-		add_line(chart, speed, all->parts, mem_copy(all->runs[i].run), all->runs[i].row,
-			 false);
+		curves_chart_line(chart, speed, all->parts, mem_copy(all->runs[i].run),
+				  all->runs[i].row, false);
 		width = fmax(width, speed->width);
 		add_attempts(all, i, chart);
 	}
@@ -410,7 +411,7 @@ static void add_distribution(const struct curves_all *all, json_t *charts)
 			   longest);
 	wide = (to - from + BARS - 1) / BARS;
 	to = from + (to - from + wide - 1) / wide * wide;
-	chart = new_chart("distribution of step times", "% of the steps", "seconds a step");
+	chart = curves_chart_new("distribution of step times", "% of the steps", "seconds a step");
 	js_put(chart, "bars", json_true());
 	for (size_t i = 0; i < all->count; i++) {
 		json_t *line;

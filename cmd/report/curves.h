@@ -60,6 +60,11 @@ void curves_span(struct curves *curves, const struct step_span *span,
  * points. */
 void curves_charts(struct curves *curves, const struct measure *runs, size_t count, size_t most,
 		   json_t *charts);
+/* Returns a new chart without lines. */
+json_t *curves_chart_new(const char *title, const char *unit, const char *x);
+/* Adds a line, thinned to so many stretches. Takes the name. */
+void curves_chart_line(json_t *chart, struct thin *thin, size_t parts, char *name, size_t color,
+		       bool dashed);
 /* Appends a row for each metric of a run. */
 void curves_metrics(const struct curves *curves, const char *run, json_t *rows);
 

@@ -9,6 +9,7 @@
 #include "cmd/compare/compare_versions.h"
 #include "cmd/report/course.h"
 #include "cmd/report/curves.h"
+#include "cmd/report/node_usage.h"
 #include "cmd/view/reading_line.h"
 #include "jobs/base/text/text.h"
 #include "jobs/cache/graphs/graph_key.h"
@@ -265,15 +266,18 @@ static void add_outcomes(const struct compare *compare, json_t *verdict)
 			  : mem_format("%zu of %zu runs succeeded.", succeeded, compare->count));
 }
 
-static json_t *verdict_of(const struct compare *compare)
+static json_t *verdict_of(const struct compare *compare, const json_t *runs)
 {
-	json_t *verdict = json_array();
+	json_t *verdict = json_array(), *run;
+	size_t at;
 
 	if (compare->sheet.row_count > 1)
 		add_text(verdict, best_of(compare));
 	for (size_t i = 1; i < compare->sheet.row_count; i++)
 		add_text(verdict, judgement_of(compare, i));
 	add_outcomes(compare, verdict);
+	json_array_foreach (runs, at, run)
+		node_usage_verdict(run, verdict);
 	return verdict;
 }
 
@@ -330,7 +334,9 @@ static char *title_of(const struct compare *compare)
 	return mem_format("%s: %zu runs", name ? name : "Report", compare->count);
 }
 
-static json_t *data_of(struct compare *compare, struct curves *curves, const json_t *runs)
+/* `used` are the charts of what nodes did. */
+static json_t *data_of(struct compare *compare, struct curves *curves, const json_t *runs,
+		       json_t *used)
 {
 	json_t *data = json_object(), *charts = json_array(), *metrics = json_array();
 	AUTO(auto_free) char *title = title_of(compare);
@@ -339,7 +345,7 @@ static json_t *data_of(struct compare *compare, struct curves *curves, const jso
 	js_put_str(data, "title", title);
 	js_put_str(data, "made", clock_utc_format(clock_utc_now(), now));
 	js_put_str(data, "version", STOKER_VERSION);
-	js_put(data, "verdict", verdict_of(compare));
+	js_put(data, "verdict", verdict_of(compare, runs));
 	js_put(data, "rules", rules_of(compare));
 	if (compare->count > 1) {
 		js_put(data, "comparison", compare_text_cells(&compare->sheet));
@@ -348,6 +354,7 @@ static json_t *data_of(struct compare *compare, struct curves *curves, const jso
 	for (size_t i = 0; i < compare->count && i < REPORT_DRAWN_MAX; i++)
 		curves_metrics(&curves[i], compare->runs[i].run, metrics);
 	curves_charts(curves, compare->runs, compare->count, REPORT_DRAWN_MAX, charts);
+	json_array_extend(charts, used);
 	js_put(data, "charts", charts);
 	js_put(data, "metrics", metrics);
 	js_put(data, "runs", json_incref((json_t *)runs));
@@ -357,7 +364,7 @@ static json_t *data_of(struct compare *compare, struct curves *curves, const jso
 }
 
 static int measure_all(struct compare *compare, struct curves *curves, struct journal *journal,
-		       json_t *runs, struct err **err)
+		       json_t *runs, json_t *used, struct err **err)
 {
 	for (size_t i = 0; i < compare->count; i++) {
 		struct seen seen = { .curves = &curves[i] };
@@ -372,6 +379,10 @@ static int measure_all(struct compare *compare, struct curves *curves, struct jo
 		if (result == 0 && i < REPORT_DRAWN_MAX && compare->runs[i].plan)
 			json_array_append_new(runs, run_of(&compare->runs[i], &seen.course));
 		course_release(&seen.course);
+		if (result == 0 && i < REPORT_DRAWN_MAX && compare->runs[i].plan)
+			result = node_usage_put(journal,
+						json_array_get(runs, json_array_size(runs) - 1),
+						compare->count > 1, i, used, err);
 		if (result < 0)
 			return -1;
 	}
@@ -395,18 +406,18 @@ int report_data_collect(const struct args *args, struct journal *journal, bool r
 			bool *ret_ended, json_t **ret, struct err **err)
 {
 	AUTO(compare_runs_release) struct compare compare = { 0 };
-	json_auto_t *runs = json_array();
+	json_auto_t *runs = json_array(), *used = json_array();
 	struct curves *curves;
 	int result;
 
 	if (find_runs(&compare, args, journal, err) < 0)
 		return -1;
 	curves = mem_zero(compare.count, sizeof *curves);
-	result = measure_all(&compare, curves, journal, runs, err);
+	result = measure_all(&compare, curves, journal, runs, used, err);
 	if (result == 0) {
 		compare_runs_sheet(&compare, NULL);
 		*ret_ended = compare_runs_have_ended(&compare);
-		*ret = data_of(&compare, curves, runs);
+		*ret = data_of(&compare, curves, runs, used);
 		if (renewed && !*ret_ended)
 			js_put(*ret, "renewed", json_true());
 	}

@@ -20,6 +20,7 @@
 #include "jobs/node/upload/output_relay.h"
 #include "jobs/node/upload/outputs.h"
 #include "jobs/node/upload/uploader.h"
+#include "jobs/node/usage/sampler.h"
 #include "jobs/node/watchdog.h"
 #include "jobs/node/workers.h"
 
@@ -58,6 +59,7 @@ struct agent {
 	int64_t oom_before;   /* host_evidence_oom_kills() at the start */
 
 	struct watchdog watchdog;
+	struct sampler sampler;
 	struct drain drain;
 	struct prefetch prefetch; /* before the command starts */
 	struct health health;     /* before the command starts */

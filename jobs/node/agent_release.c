@@ -17,6 +17,7 @@ void agent_release(struct agent *agent)
 	helper_kill(&agent->uploader.helper);
 	uploader_release(&agent->uploader);
 	watchdog_release(&agent->watchdog);
+	sampler_release(&agent->sampler);
 	err_freep(&agent->trouble);
 	err_freep(&agent->lost);
 	free(agent->lost_class);

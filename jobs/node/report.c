@@ -3,6 +3,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -276,4 +278,15 @@ int report_bring(const struct agent_config *config, struct store *store, struct 
 	else
 		done = bring_humbly(config, store, key, &text, err);
 	return done < 0 ? err_wrap(err, "cannot upload the report to the workspace") : done;
+}
+
+void report_complain(const char *fmt, ...)
+{
+	AUTO(sb_release) struct sb text = SB_INIT_MAX(400);
+	va_list args;
+
+	va_start(args, fmt);
+	sb_addv(&text, fmt, args);
+	va_end(args);
+	fprintf(stderr, "stoker-node: %s\n", text.text);
 }

@@ -58,4 +58,7 @@ bool report_is_last(const struct agent_config *config);
  * attempt, which the service has started as well, has the claim and reports. */
 int report_bring(const struct agent_config *config, struct store *store, struct err **err);
 
+/* Says something on stderr that is no part of the report, and hurts nothing. */
+void report_complain(const char *fmt, ...) STK_PRINTF(1, 2);
+
 #endif

@@ -79,7 +79,8 @@ int series_read(const struct series_place *place, series_block_fn fn, void *arg,
 					  series_sum(place->specs, place->prefix, place->node), 0,
 					  fn, arg };
 	AUTO(auto_free)
-	char *name = mem_format("%snode-%d/" SERIES_FILE, place->prefix, place->node);
+	char *name = mem_format("%snode-%d/%s", place->prefix, place->node,
+				place->file ? place->file : SERIES_FILE);
 	const char *directory = place->is_stream ? NULL : store_directory(place->store);
 	AUTO(auto_free)
 	char *where = directory ? fs_join(directory, name) : mem_format("%s/", name);

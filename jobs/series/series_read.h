@@ -2,7 +2,9 @@
  * Reads the blocks of a node's log (series_block.h) from a workspace: the file node-<k>/series in a
  * directory, the objects node-<k>/series/<start>-<offset>, of some blocks each, in a bucket. Of a
  * log that is a service's events the drivers write these objects (series_stream.h); their
- * first number is the driver's.
+ * first number is the driver's. The figures of a node
+ * (jobs/base/usage.h) are blocks in the same form, below node-<k>/usage: they tell no bytes of a
+ * log, but milliseconds (UTC), and there are no specs.
  */
 #ifndef STK_SERIES_SERIES_READ_H
 #define STK_SERIES_SERIES_READ_H
@@ -20,6 +22,7 @@ struct series_place {
 	const char *prefix; /* of the attempt */
 	int node;
 	const json_t *specs; /* of the metrics */
+	const char *file;    /* USAGE_FILE; NULL: SERIES_FILE */
 	uint64_t log_size;   /* the log has no more bytes; UINT64_MAX: not known */
 	bool is_stream;      /* the log is a service's events: all blocks are told */
 };

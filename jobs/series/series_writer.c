@@ -1,15 +1,10 @@
 /* Keeps the readings of a log: see series_writer.h. */
 #include "jobs/series/series_writer.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include "jobs/base/fs/fs.h"
 #include "jobs/base/text/tail.h"
-#include "jobs/series/series_block.h"
+#include "jobs/series/series_file.h"
 #include "jobs/store/order.h"
 
 #define WRITE_MS 1000
@@ -22,7 +17,7 @@
 #define READ_BYTES ((uint64_t)1 << 20)
 
 struct series_writer {
-	int fd; /* -1: it cannot be written any more */
+	struct series_file file;
 	struct metric_reader *reader;
 	struct metric_reading *readings; /* room for those of a line */
 	uint32_t start;                  /* number of the command's start that goes on now */
@@ -35,9 +30,7 @@ struct series_writer {
 	struct mono second;
 	struct cpu began;
 	unsigned lines;
-	struct series_block block;
-	uint64_t block_at; /* in the file */
-	uint64_t written;  /* offset in the log up to which the file tells it */
+	uint64_t written; /* offset in the log up to which the file tells it */
 	struct mono written_at;
 	bool is_new; /* readings are not written yet */
 };
@@ -46,21 +39,8 @@ struct series_writer {
 
 static void write_block(struct series_writer *writer)
 {
-	AUTO(sb_release) struct sb bytes = SB_INIT_MAX(SERIES_BLOCK_MAX);
-	size_t done = 0;
-	int failures = 0;
-
-	series_block_encode(&writer->block, &bytes);
-	while (writer->fd >= 0 && done < bytes.len) {
-		ssize_t len = pwrite(writer->fd, bytes.text + done, bytes.len - done,
-				     (off_t)(writer->block_at + done));
-
-		if (len >= 0)
-			done += (size_t)len;
-		else if (!err_try_again(&failures))
-			auto_close(&writer->fd);
-	}
-	writer->written = writer->block.to;
+	series_file_write(&writer->file);
+	writer->written = writer->file.block.to;
 	writer->written_at = clock_mono_now();
 	writer->is_new = false;
 }
@@ -68,53 +48,36 @@ static void write_block(struct series_writer *writer)
 /* Writes what is not written yet. */
 static void flush(struct series_writer *writer)
 {
-	if (writer->is_new || writer->block.to != writer->written)
+	if (writer->is_new || writer->file.block.to != writer->written)
 		write_block(writer);
 }
 
 /* Writes the block, which goes up to this offset, and begins the next one there. */
 static void end_block(struct series_writer *writer, uint64_t at)
 {
-	writer->block.to = at;
-	writer->block.step_after = writer->step;
-	if (writer->block.count > 0 || at > writer->block.from) {
+	struct series_block *block = &writer->file.block;
+
+	block->to = at;
+	block->step_after = writer->step;
+	if (block->count > 0 || at > block->from) {
 		write_block(writer);
-		writer->block_at += SERIES_HEADER_BYTES + writer->block.payload.len;
+		series_file_next(&writer->file, at, writer->step);
+		return;
 	}
-	series_block_begin(&writer->block, at, writer->step);
+	series_block_begin(block, at, writer->step);
 }
 
 /* Finds the end of the whole blocks, and takes the last one up. */
 static void restore(struct series_writer *writer, const struct series_log *log)
 {
 	uint32_t metrics = series_sum(log->specs, log->prefix, log->node);
-	AUTO(auto_free) char *bytes = mem_alloc(SERIES_BLOCK_MAX);
-	struct series_block found, last = { 0 };
-	uint64_t at = 0, last_at = 0;
-	ssize_t len;
-	size_t size;
+	struct series_block *block = &writer->file.block;
 
-	while ((len = fs_read_full(writer->fd, bytes, SERIES_BLOCK_MAX, (int64_t)at)) > 0 &&
-	       (size = series_block_decode(bytes, (size_t)len, &found)) > 0 &&
-	       found.metrics == metrics && found.from >= last.to && found.to <= log->size) {
-		series_block_release(&last);
-		series_block_reopen(&found);
-		last = found;
-		last_at = at;
-		at += size;
+	if (series_file_restore(&writer->file, metrics, log->size)) {
+		writer->step = block->step_after;
+		writer->tail.offset = writer->written = block->to;
 	}
-	if (at == 0) {
-		series_block_begin(&writer->block, 0, -1);
-	} else {
-		writer->block = last;
-		writer->block_at = last_at;
-		writer->step = last.step_after;
-		writer->tail.offset = writer->written = last.to;
-	}
-	writer->block.metrics = metrics;
 	writer->start = (uint32_t)log->start;
-	if (ftruncate(writer->fd, (off_t)at) < 0)
-		auto_close(&writer->fd);
 }
 
 int series_writer_open(const char *path, const struct series_log *log, struct series_writer **ret,
@@ -124,10 +87,8 @@ int series_writer_open(const char *path, const struct series_log *log, struct se
 
 	writer->step = -1;
 	tail_init(&writer->tail);
-	writer->fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-	if (writer->fd < 0)
-		return fs_error(err, errno, "cannot open '%s'", path);
-	if (metric_reader_new(log->specs, &writer->reader, err) < 0)
+	if (series_file_open(path, &writer->file, err) < 0 ||
+	    metric_reader_new(log->specs, &writer->reader, err) < 0)
 		return -1;
 	writer->readings = mem_zero(metric_reader_count(writer->reader), sizeof *writer->readings);
 	restore(writer, log);
@@ -146,8 +107,7 @@ void series_writer_freep(struct series_writer **writer)
 	metric_reader_freep(&w->reader);
 	free(w->readings);
 	tail_release(&w->tail);
-	series_block_release(&w->block);
-	auto_close(&w->fd);
+	series_file_release(&w->file);
 	free(w);
 	*writer = NULL;
 }
@@ -163,7 +123,7 @@ uint64_t series_writer_offset(const struct series_writer *writer)
  * behind a line, and that it has no other times than exact ones, or none. */
 static void make_room(struct series_writer *writer, size_t count)
 {
-	struct series_block *block = &writer->block;
+	struct series_block *block = &writer->file.block;
 
 	if (!series_block_has_room(block, count) ||
 	    (block->count > 0 && writer->late != (block->flags == SERIES_LATE)))
@@ -178,7 +138,7 @@ static bool goes_on(struct series_writer *writer, size_t count)
 
 	if (step != SIZE_MAX && (count == 0 || writer->readings[0].metric != step))
 		return false;
-	series_block_begin(&writer->block, writer->tail.line_at, writer->step);
+	series_block_begin(&writer->file.block, writer->tail.line_at, writer->step);
 	return true;
 }
 
@@ -209,14 +169,14 @@ static bool is_spent(struct series_writer *writer)
  * are of. A new start has told no step. */
 static void note_start(struct series_writer *writer, const char *line, size_t len)
 {
-	uint32_t start = metric_reader_start(line, len, writer->block.start);
+	uint32_t start = metric_reader_start(line, len, writer->file.block.start);
 
-	if (start == writer->block.start)
+	if (start == writer->file.block.start)
 		return;
 	if (!writer->waits)
 		end_block(writer, writer->tail.line_at);
-	writer->block.start = start;
-	writer->step = writer->block.step_before = -1;
+	writer->file.block.start = start;
+	writer->step = writer->file.block.step_before = -1;
 }
 
 static void on_line(void *arg, const char *line, size_t len)
@@ -240,7 +200,7 @@ static void on_line(void *arg, const char *line, size_t len)
 	for (size_t i = 0; i < count; i++) {
 		const struct metric_reading *reading = &writer->readings[i];
 
-		series_block_add(&writer->block,
+		series_block_add(&writer->file.block,
 				 &(struct series_point){ reading->metric, reading->step, writer->at,
 							 reading->value });
 		writer->is_new = true;
@@ -255,8 +215,8 @@ static void note_read(struct series_writer *writer)
 
 	if (writer->waits)
 		return;
-	writer->block.to = is_open ? writer->tail.line_at : writer->tail.offset;
-	writer->block.step_after = writer->step;
+	writer->file.block.to = is_open ? writer->tail.line_at : writer->tail.offset;
+	writer->file.block.step_after = writer->step;
 }
 
 void series_writer_feed(struct series_writer *writer, const char *bytes, size_t len, struct utc at,
@@ -276,15 +236,15 @@ void series_writer_skip(struct series_writer *writer, uint64_t offset)
 	if (offset <= writer->tail.offset)
 		return;
 	if (!writer->waits)
-		end_block(writer, writer->block.to);
+		end_block(writer, writer->file.block.to);
 	tail_skip(&writer->tail, offset);
 	writer->waits = true;
-	writer->block.start = writer->start;
+	writer->file.block.start = writer->start;
 }
 
 void series_writer_tick(struct series_writer *writer)
 {
 	if ((writer->is_new && clock_mono_now().ms - writer->written_at.ms >= WRITE_MS) ||
-	    writer->block.to - writer->written >= READ_BYTES)
+	    writer->file.block.to - writer->written >= READ_BYTES)
 		write_block(writer);
 }

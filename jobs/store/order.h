@@ -156,6 +156,7 @@ size_t order_progress_metric(const json_t *metrics);
 #define LOG_FILE       "log"
 #define TIMES_FILE     "times"
 #define SERIES_FILE    "series"
+#define USAGE_FILE     "usage"
 #define LOCK_FILE      "lock"
 #define CLAIM_DIR      "claim/"
 #define LOG_OFFSET     "%012llu"

@@ -67,6 +67,7 @@ void command_end_begin(struct agent *agent, int status)
 {
 	agent->over = true;
 	agent->status = status;
+	sampler_stop(agent);
 	MESSAGE_SET(&agent->report.said, ended, clock_utc_now().ms);
 	/* Other nodes may have heard of a drain before us, and left. In a far workspace the look
 	 * takes a while, which is worth it only if there are other nodes. */

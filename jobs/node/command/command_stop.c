@@ -17,9 +17,10 @@
 
 size_t command_stop_signal(const struct agent *agent, int signo)
 {
-	const pid_t helpers[] = { agent->checkpointer.helper.pid, agent->uploader.helper.pid,
-				  agent->outputs.helper.pid };
+	pid_t helpers[3 + USAGE_TOOLS] = { agent->checkpointer.helper.pid,
+					   agent->uploader.helper.pid, agent->outputs.helper.pid };
 
+	sampler_children(agent, helpers + 3);
 	return subreaper_signal(signo, helpers, STK_LENGTH(helpers));
 }
 

@@ -173,6 +173,8 @@ static bool reap(struct agent *agent, bool *ret_any_left)
 			workers_died(agent, WORKER_UPLOADER, status);
 		else if (pid == agent->outputs.helper.pid)
 			outputs_gone(agent);
+		else if (sampler_reaped(agent, pid))
+			continue;
 		else if (pid == agent->command && !agent->over)
 			command_end_begin(agent, status);
 		else
@@ -257,6 +259,7 @@ void command_watch_begin(struct agent *agent)
 	agent->heard = on_heard;
 	loop_on_signal(agent->loop, SIGCHLD, on_child, agent);
 	watchdog_start(agent);
+	sampler_start(agent);
 	workers_keep(agent);
 	loop_after(agent->loop, agent->config.heartbeat_ms, on_heartbeat, agent);
 	/* Without a report nobody could see how the command fares: as with a log

@@ -45,6 +45,7 @@ json_t *carry_out_line(enum uploader_news news)
 void carry_out_release(struct carrier *carrier)
 {
 	log_series_release(&carrier->series);
+	usage_file_release(&carrier->usage);
 	auto_close(&carrier->log_fd);
 	auto_close(&carrier->times_fd);
 	carrier->log_fd = carrier->times_fd = -1;
@@ -241,6 +242,15 @@ static void do_sum(struct carrier *carrier, const json_t *order, const char *byt
 	carrier->say(carrier->arg, line);
 }
 
+static void do_usage(struct carrier *carrier, const json_t *order, const char *bytes, size_t len)
+{
+	(void)bytes, (void)len;
+	if (carrier->claimed)
+		usage_file_add(&carrier->usage, &carrier->config,
+			       (struct utc){ js_int(order, "at", 0) }, js_int(order, "step", -1),
+			       json_object_get(order, "values"));
+}
+
 static void do_claimed(struct carrier *carrier, const json_t *order, const char *bytes, size_t len)
 {
 	(void)bytes, (void)len;
@@ -267,7 +277,7 @@ static const struct {
 	{ "claimed", do_claimed },   { "report", do_report }, { "log", do_log },
 	{ "grown", do_grown },       { "sync", do_sync },     { "flag", do_flag },
 	{ "progress", do_progress }, { "pace", do_pace },     { "sum", do_sum },
-	{ "look", do_look },         { "last", do_last },
+	{ "usage", do_usage },       { "look", do_look },     { "last", do_last },
 };
 
 void carry_out(struct carrier *carrier, const json_t *order, const char *bytes, size_t len)

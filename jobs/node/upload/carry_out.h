@@ -15,6 +15,7 @@
 #include "jobs/node/setup/agent_config.h"
 #include "jobs/node/upload/log_series.h"
 #include "jobs/node/upload/uploader.h"
+#include "jobs/node/upload/usage_file.h"
 
 struct carrier {
 	struct agent_config config; /* the restart is that of the claim, once it is taken */
@@ -32,6 +33,7 @@ struct carrier {
 	struct mono dated_at; /* when the last of them was written; ms 0: never */
 	bool log_lost;
 	struct log_series series; /* of that log */
+	struct usage_file usage;
 };
 
 void carry_out_release(struct carrier *carrier); /* closes the files */

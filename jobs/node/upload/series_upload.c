@@ -10,6 +10,7 @@
 /* A file of blocks, on its way. */
 struct series_source {
 	int fd;
+	const char *file;
 	const struct agent_config *config;
 	struct store *store;
 	uint64_t base;
@@ -39,8 +40,8 @@ static void add_block(const struct series_source *source, struct series_block *b
 static char *key_of(const struct series_source *source, uint64_t at)
 {
 	AUTO(auto_free)
-	char *name = mem_format(SERIES_FILE "/%06lld-%012llu", (long long)source->config->restart,
-				(unsigned long long)at);
+	char *name = mem_format("%s/%06lld-%012llu", source->file,
+				(long long)source->config->restart, (unsigned long long)at);
 
 	return agent_config_node_key(source->config, name);
 }
@@ -127,10 +128,11 @@ static int upload_block(struct series_upload *upload, const struct series_source
 bool series_upload(struct series_upload *upload, const struct agent_config *config,
 		   struct store *store, uint64_t base)
 {
-	AUTO(auto_free) char *path = fs_join(config->dir, SERIES_FILE);
+	const char *file = upload->file ? upload->file : SERIES_FILE;
+	AUTO(auto_free) char *path = fs_join(config->dir, file);
 	AUTO(auto_free) char *buffer = mem_alloc(SERIES_BLOCK_MAX);
 	AUTO(auto_close) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-	const struct series_source source = { fd, config, store, base };
+	const struct series_source source = { fd, file, config, store, base };
 	int more = fd >= 0;
 
 	while (more > 0) {

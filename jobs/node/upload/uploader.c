@@ -142,6 +142,16 @@ void uploader_sum(struct uploader *uploader, const char *path, int64_t what)
 	give(uploader, order);
 }
 
+void uploader_usage(struct uploader *uploader, int64_t step, json_t *values)
+{
+	json_t *order = orders_new("usage");
+
+	js_put(order, "at", json_integer(clock_utc_now().ms));
+	js_put(order, "step", json_integer(step));
+	js_put(order, "values", values);
+	give(uploader, order);
+}
+
 void uploader_look(struct uploader *uploader)
 {
 	give(uploader, orders_new("look"));

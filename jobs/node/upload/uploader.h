@@ -78,6 +78,9 @@ void uploader_progress(struct uploader *uploader, const char *text);
 void uploader_pace(struct uploader *uploader, const char *text);
 /* Adds up the compile cache at this path; `what` comes back. */
 void uploader_sum(struct uploader *uploader, const char *path, int64_t what);
+/* Keeps a sample of what the node does, after this step: [figure, value, …] (jobs/base/usage.h).
+ * Takes ownership of the values. */
+void uploader_usage(struct uploader *uploader, int64_t step, json_t *values);
 /* Looks at the workspace now. */
 void uploader_look(struct uploader *uploader);
 /* Makes the log durable. */

@@ -54,7 +54,7 @@ struct rounds {
 	uint64_t piece;        /* offset of the piece that may still grow */
 	size_t uploaded;       /* bytes of that piece that are uploaded */
 	bool more;             /* the log has more than one round could upload */
-	struct series_upload series;
+	struct series_upload series, usage;
 	struct mono held_at; /* since when the last report waits for the log; ms 0: it does not */
 	struct mono begun, log_at, look_at, report_at, exchange_at, show_at; /* when each is due */
 };
@@ -364,8 +364,10 @@ static void upload_report(struct rounds *rounds)
 
 static bool upload_series(struct rounds *rounds)
 {
-	return !rounds->hands.claimed || !rounds->listed ||
-	       series_upload(&rounds->series, rounds->config, rounds->store, rounds->base);
+	if (!rounds->hands.claimed || !rounds->listed)
+		return true;
+	return series_upload(&rounds->series, rounds->config, rounds->store, rounds->base) &&
+	       series_upload(&rounds->usage, rounds->config, rounds->store, 0);
 }
 
 /* For a reader elsewhere, the log is over when the last report is there: the log goes first. */
@@ -519,6 +521,7 @@ int uploader_work(const struct agent_config *config, const struct claim *claim, 
 		.agent = getppid(),
 		.orders = { .fd = orders_fd, .text = SB_INIT },
 		.log_fd = -1,
+		.usage = { .file = USAGE_FILE },
 		.head = SB_INIT_MAX(LOG_PIECE_MAX),
 		.begun = clock_mono_now(),
 	};

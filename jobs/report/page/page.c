@@ -154,7 +154,7 @@ static void add_run(struct sb *out, const json_t *run, size_t number, bool folde
 		{ "Outcome", page_outcome },           { "What was asked", page_asked },
 		{ "Time and money", page_ledger },     { "Timeline", page_timeline },
 		{ "Graphs compiled late", page_late }, { "Nodes and health", page_nodes },
-		{ "How to repeat it", page_repeat },
+		{ "What the nodes did", page_usage },  { "How to repeat it", page_repeat },
 	};
 
 	const char *state = js_str(json_object_get(run, "status"), "state");

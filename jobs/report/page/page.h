@@ -17,7 +17,9 @@
  *   "runs"        [{"run", "status": as `status --json` prints it, "plan", "notes": [text],
  *                   "steps": {"steps", "mean", "p50", "p95"},
  *                   "lanes": [{"name", "parts": [{"kind", "from", "to"}]}], times in ms UTC,
- *                   "events": [{"at", "event", "words"}], "events_left": number not in there}]
+ *                   "events": [{"at", "event", "words"}], "events_left": number not in there,
+ *                   "usage": {"seconds", "findings": jobs/report/measure/usage_rules.h, absent
+ *                   if too little is known}}]
  *
  *   "runs_left"   number of runs that have no section
  *

@@ -37,6 +37,7 @@ void page_asked(struct sb *out, const json_t *run);
 void page_attempts(struct sb *out, const json_t *run);
 void page_late(struct sb *out, const json_t *run);
 void page_nodes(struct sb *out, const json_t *run);
+void page_usage(struct sb *out, const json_t *run);
 void page_repeat(struct sb *out, const json_t *run);
 
 #endif

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "jobs/base/text/text.h"
+#include "jobs/report/measure/usage_rules.h"
 #include "jobs/report/page/page_internal.h"
 
 static const char *const pair_heads[] = { "what", "value" };
@@ -310,6 +311,56 @@ void page_nodes(struct sb *out, const json_t *run)
 		}
 	}
 	page_table_end(out);
+}
+
+/* ---- what the nodes did ---- */
+
+static void add_rules(struct sb *out)
+{
+	sb_adds(out, "<details><summary>What was looked for</summary>\n<ul>\n");
+	for (size_t i = 0; i < USAGE_RULES; i++) {
+		sb_adds(out, "<li>");
+		html_textf(out, "%s: %s", usage_rules_table[i].name, usage_rules_table[i].looks);
+		sb_adds(out, "</li>\n");
+	}
+	sb_adds(out, "</ul></details>\n");
+}
+
+void page_usage(struct sb *out, const json_t *run)
+{
+	static const char *const heads[] = {
+		"found", "node", "figure", "threshold", "share of the time", "what it means"
+	};
+	const json_t *usage = json_object_get(run, "usage"), *finding;
+	json_t *findings = json_object_get(usage, "findings");
+	AUTO(auto_free) char *time = page_time(js_real(usage, "seconds", NAN));
+	size_t i;
+
+	if (!findings) {
+		sb_addf(out, "<p>%s</p>\n",
+			usage ? "The training was too short to be judged."
+			      : "What the nodes did is not known: no agent has told it.");
+		return;
+	}
+	if (json_array_size(findings) == 0)
+		sb_addf(out,
+			"<p>Nothing was found that held the training up, in %s of the nodes "
+			"that were judged.</p>\n",
+			time);
+	else
+		page_table_begin(out, "What held the training up", heads, STK_LENGTH(heads));
+	json_array_foreach (findings, i, finding) {
+		page_row_begin(out, js_str(finding, "rule"));
+		page_number(out, "%lld", (long long)js_int(finding, "node", 0));
+		page_cell(out, js_str(finding, "figure"));
+		page_cell(out, js_str(finding, "threshold"));
+		page_number(out, "%.0f %%", js_real(finding, "share", 0));
+		page_cell(out, js_str(finding, "means"));
+		page_row_end(out);
+	}
+	if (json_array_size(findings) > 0)
+		page_table_end(out);
+	add_rules(out);
 }
 
 /* ---- how to repeat it ---- */

@@ -87,22 +87,33 @@ static int open_places(struct run_series *series, struct err **err)
 	return store_open(where.workspace, &series->workspace, err);
 }
 
-int run_series_open(struct journal *journal, const char *run, struct run_series **ret,
-		    struct err **err)
+int run_series_open_any(struct journal *journal, const char *run, struct run_series **ret,
+			struct err **err)
 {
 	AUTO(run_series_freep) struct run_series *series = mem_zero(1, sizeof *series);
 
 	if (journal_read(journal, run, 1, on_event, series, err) < 0)
 		return -1;
 	series->specs = json_object_get(series->plan, "metrics");
-	if (json_array_size(series->specs) == 0) {
-		err_set(err, EXIT_REFUSED, "the spec of run %s has no metrics", run);
-		return err_hint(err, "name the numbers that its log prints: 'stoker help metrics'");
-	}
 	if (metric_reader_new(series->specs, &series->reader, err) < 0 ||
 	    open_places(series, err) < 0)
 		return -1;
 	series->readings = mem_zero(metric_reader_count(series->reader), sizeof *series->readings);
+	*ret = TAKE(series);
+	return 0;
+}
+
+int run_series_open(struct journal *journal, const char *run, struct run_series **ret,
+		    struct err **err)
+{
+	AUTO(run_series_freep) struct run_series *series = NULL;
+
+	if (run_series_open_any(journal, run, &series, err) < 0)
+		return -1;
+	if (json_array_size(series->specs) == 0) {
+		err_set(err, EXIT_REFUSED, "the spec of run %s has no metrics", run);
+		return err_hint(err, "name the numbers that its log prints: 'stoker help metrics'");
+	}
 	*ret = TAKE(series);
 	return 0;
 }
@@ -470,8 +481,8 @@ static int tell_node(struct run_series *series, struct run_series_attempt *attem
 				      .arg = arg,
 				      .err = err };
 	bool is_stream = !toolkit_limits_has_agent(series->plan) && series->engine->ops->log_id;
-	struct series_place place = { series->workspace, attempt->prefix, node,
-				      series->specs,     UINT64_MAX,      is_stream };
+	struct series_place place = { series->workspace, attempt->prefix, node,     series->specs,
+				      SERIES_FILE,       UINT64_MAX,      is_stream };
 	const struct engine_ops *ops = series->engine->ops;
 	int result;
 
@@ -564,4 +575,19 @@ size_t run_series_losses(const struct run_series *series, const struct run_serie
 {
 	*ret = series->losses;
 	return series->loss_count;
+}
+
+/* ---- for run_usage.c ---- */
+
+const char *run_series_attempt(const struct run_series *series, size_t at, int64_t *ret_number)
+{
+	if (at >= series->count)
+		return NULL;
+	*ret_number = series->attempts[at].number;
+	return series->attempts[at].prefix;
+}
+
+struct store *run_series_workspace(const struct run_series *series)
+{
+	return series->workspace;
 }

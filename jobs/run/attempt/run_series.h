@@ -35,6 +35,11 @@ int run_series_open(struct journal *journal, const char *run, struct run_series 
 		    struct err **err);
 void run_series_freep(struct run_series **series); /* for AUTO() */
 
+/* The same for a run whose spec may have no metrics: all that it has then are figures of its nodes.
+ */
+int run_series_open_any(struct journal *journal, const char *run, struct run_series **ret,
+			struct err **err);
+
 size_t run_series_metrics(const struct run_series *series);
 const char *run_series_name(const struct run_series *series, size_t metric);
 /* Returns the metric of that name; SIZE_MAX: none. */
@@ -61,5 +66,8 @@ size_t run_series_losses(const struct run_series *series, const struct run_serie
  * Memory is bounded, however many there are. */
 typedef int (*run_series_fn)(void *arg, const struct run_reading *reading, struct err **err);
 int run_series_each(struct run_series *series, run_series_fn fn, void *arg, struct err **err);
+/* Returns the prefix of an attempt in the workspace, borrowed; NULL behind the last. */
+const char *run_series_attempt(const struct run_series *series, size_t at, int64_t *ret_number);
+struct store *run_series_workspace(const struct run_series *series); /* borrowed */
 
 #endif

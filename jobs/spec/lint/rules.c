@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "jobs/base/text/text.h"
+#include "jobs/base/usage.h"
 #include "jobs/spec/resolved.h"
 
 static void needed_by_engine(struct binder *binder, enum spec_field field)
@@ -130,6 +131,16 @@ static void add_metric_names(struct binder *binder, enum spec_field list, const 
 
 		if (!name || name->value->kind != NODE_SCALAR)
 			continue;
+		if (usage_is_reserved(name->value->text)) {
+			AUTO(auto_free)
+			char *field = mem_format("%s[%zu].%s", field_table[list].path, i, member);
+
+			problem_hint(problem_error(&binder->reporter, name->value->at, field,
+						   "the metric '%.80s' has the name of a figure of "
+						   "the node",
+						   name->value->text),
+				     "give it a name that does not begin with '" USAGE_PREFIX "'");
+		}
 		if (json_object_get(names, name->value->text)) {
 			AUTO(auto_free)
 			char *field = mem_format("%s[%zu].%s", field_table[list].path, i, member);

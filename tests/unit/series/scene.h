@@ -197,7 +197,7 @@ static inline int note_block(void *arg, struct series_block *block, struct err *
 static inline void tell(void)
 {
 	struct store *store = NULL;
-	struct series_place place = { NULL, PREFIX, 0, specs, text.len, false };
+	struct series_place place = { NULL, PREFIX, 0, specs, SERIES_FILE, text.len, false };
 
 	assert_int_equal(metric_reader_new(specs, &reader, &failure), 0);
 	assert_int_equal(store_open(root, &store, &failure), 0);
