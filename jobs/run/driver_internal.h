@@ -296,7 +296,7 @@ int cache_gate_find_lost(struct driver *driver, bool *ret_lost, struct err **err
 /* Before a run begins: makes the folder of the cache; what the compiler could not make either is an
  * error here. */
 int cache_gate_make(struct driver *driver, struct err **err);
-/* cache_preload.c: before a run begins, fills its compile cache from the caches of compile.preload,
+/* cache_preload.c: before a run begins, fills its compile cache from the caches of cache.preload,
  * if it is empty, or an earlier copy into it has not ended. Runs that share the cache do so one at
  * a time, by a claim beside those on graph keys; nothing that is there is written over. *ret_words
  * says what was done, and the caller frees it; NULL: the spec asks for nothing. What cannot be read

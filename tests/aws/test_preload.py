@@ -1,4 +1,4 @@
-"""`compile.preload` with buckets: from S3 into a folder, from a folder to S3, and from bucket to bucket by a folder of
+"""`cache.preload` with buckets: from S3 into a folder, from a folder to S3, and from bucket to bucket by a folder of
 the state, whoever is killed."""
 
 import signal
@@ -28,7 +28,7 @@ def other(job):
 
 
 def preload(job, *urls, **more):
-    job.write(compile={**job.spec["compile"], "preload": [*urls], **more})
+    job.write(compile={**job.spec["compile"], **more}, cache={"preload": [*urls]})
 
 
 def submitted(job, run):

@@ -122,6 +122,15 @@ def test_every_cell_of_a_sweep_has_its_own(job):
         assert words.read_text().split()[-1] == lr
 
 
+def test_a_sweep_may_have_its_own_derived_values_after_those_of_the_spec(job):
+    job.write(hyperparameters={"batch_size": 32, "lr": 1, "warmup": 1}, derive={"hyperparameters.lr": "5e-5/32*$global_batch"},
+              sweep={"grid": {"hyperparameters.batch_size": [32, 64]}, "derive": {"hyperparameters.warmup": "$lr*1000"}})
+    plan, = job.ok("plan", job.spec_path, "--json").lines
+    assert [[row["value"] for row in cell["derived"]] for cell in plan["cells"]] == [["5e-05", "0.05"], ["0.0001", "0.1"]]
+    job.write(sweep={"grid": {"hyperparameters.batch_size": [32]}, "derive": {"sweep.repeat": "2"}})
+    assert "'sweep.repeat' cannot be derived" in job.stoker("plan", job.spec_path).text
+
+
 def test_a_cell_without_a_number_is_named_before_anything_begins(job):
     job.write(derive={"resources.nodes": "$batch_size/$parts"},
               sweep={"grid": {"hyperparameters.parts": [32, 0]}}, hyperparameters={"batch_size": 32, "parts": 32})

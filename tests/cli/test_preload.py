@@ -1,4 +1,4 @@
-"""`compile.preload`: an empty compile cache is filled from others before a run begins, whole or gone on with."""
+"""`cache.preload`: an empty compile cache is filled from others before a run begins, whole or gone on with."""
 
 import os
 import random
@@ -27,7 +27,7 @@ def other(project):
 
 
 def preload(project, *urls):
-    project.write(compile={**project.spec["compile"], "preload": [str(url) for url in urls]})
+    project.write(cache={"preload": [str(url) for url in urls]})
 
 
 def words(project, run):
@@ -93,7 +93,7 @@ def test_a_damaged_entry_is_no_warm_cache(project, other):
 
 
 def test_without_preload_nothing_of_it_is_there(project):
-    assert "preload" not in project.plan() and "preload" not in project.plan()["spec"]["compile"]
+    assert "preload" not in project.plan() and "cache" not in project.plan()["spec"]
     project.run("--id", "one")
     assert project.events("one", "cache.preloaded") == []
 
@@ -101,7 +101,7 @@ def test_without_preload_nothing_of_it_is_there(project):
 @pytest.mark.parametrize("value, said", [(["gs://x/y"], "must be a directory or an s3://bucket/prefix URL"), ([{"a": 1}], "must be a string"),
                                          (["x"] * 17, "has 17 items, more than 16")])
 def test_bad_values(project, value, said):
-    project.write(compile={**project.spec["compile"], "preload": value})
+    project.write(cache={"preload": value})
     result = project.stoker("validate", project.spec_path)
     assert result.code == 3 and said in result.text, str(result)
 

@@ -192,7 +192,7 @@ struct run_series_log {
 	struct err **err;
 	/* Of a log that is a service's events: which lines of it are told (NULL: of another log),
 	 * how many readings behind them are, and whether the service still has the last one. */
-	struct series_mark *mark;
+	const struct series_mark *mark;
 	uint64_t told_more;
 	bool connected, has_lines, is_muted;
 };
@@ -406,16 +406,18 @@ static int tell_events(struct run_series_log *log, const struct run_series_kept 
 	struct engine *engine = log->series->engine;
 	const struct run_series_attempt *attempt = log->attempt;
 	json_auto_t *place = json_pack("{s:I}", "at", (json_int_t)kept->mark.at_ms);
-	struct series_mark mark = kept->mark;
+	int result;
 
-	log->mark = &mark;
+	log->mark = &kept->mark;
 	log->told_more = log->told - kept->mark_to;
 	log->step = kept->mark_step;
-	log->connected = mark.at_ms == 0;
+	log->connected = kept->mark.at_ms == 0;
 	log->told = 0;
-	if (mark.at_ms > 0)
+	if (kept->mark.at_ms > 0)
 		engine->ops->log_go_on(engine, attempt->job, attempt->prefix, log->node, 0, place);
-	return tell_log(log, UINT64_MAX, err);
+	result = tell_log(log, UINT64_MAX, err);
+	log->mark = NULL;
+	return result;
 }
 
 /* True if the service has the log still, where the mark is: then it has what is not kept. */

@@ -250,7 +250,7 @@ static int depends_on(const struct spec *spec, json_t *ingredients, struct err *
 /* Returns the caches that an empty one is filled from; NULL: none. */
 static json_t *preload_json(const struct spec *spec)
 {
-	const json_t *urls = spec_get(spec, SPEC_COMPILE_PRELOAD), *url;
+	const json_t *urls = spec_get(spec, SPEC_CACHE_PRELOAD), *url;
 	json_t *places = json_array_size(urls) > 0 ? json_array() : NULL;
 	size_t i;
 

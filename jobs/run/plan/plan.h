@@ -144,7 +144,7 @@ char *key_hint(const json_t *ingredients, const json_t *changed);
 int cache_view_try(const json_t *plan, struct cache_view *ret, struct err **err);
 void cache_view_clear(struct cache_view *view); /* for AUTO() */
 
-/* Looks whether something is at each URL of compile.preload: a new array of {"url", "why": why
+/* Looks whether something is at each URL of cache.preload: a new array of {"url", "why": why
  * nothing can be had from there (absent: something can)}. */
 json_t *cache_preload_view(const json_t *plan);
 

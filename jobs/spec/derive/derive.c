@@ -332,23 +332,38 @@ static field_id field_of(struct binder *binder, const struct entry *entry)
 	return set_check_path(binder, entry, SECTION, never, "cannot be derived");
 }
 
-void derive_apply(struct binder *binder)
+/* Returns the section `derive` of a map; NULL if it has none. */
+static const struct node *section_of(const struct node *map)
 {
-	const struct entry *section = node_entry(binder->spec->tree, SECTION);
-	const struct node *map = section ? section->value : NULL;
+	const struct entry *entry =
+		map && map->kind == NODE_MAP ? node_entry(map, SECTION) : NULL;
 
-	for (size_t i = 0; map && map->kind == NODE_MAP && i < map->count; i++) {
-		const struct entry *entry = &map->entries[i];
+	return entry && entry->value->kind == NODE_MAP ? entry->value : NULL;
+}
+
+/* False if the spec has problems of its own. */
+static bool derive_all(struct binder *binder, const struct node *section)
+{
+	for (size_t i = 0; section && i < section->count; i++) {
+		const struct entry *entry = &section->entries[i];
 		field_id field;
 
 		if (spec_override(binder->spec, entry->key))
 			continue;
 		field = field_of(binder, entry);
-		if (field == FIELD_NONE)
-			continue;
-		if (!derive_one(binder, entry, field))
-			return;
+		if (field != FIELD_NONE && !derive_one(binder, entry, field))
+			return false;
 	}
+	return true;
+}
+
+void derive_apply(struct binder *binder)
+{
+	const struct node *tree = binder->spec->tree;
+	const struct entry *sweep = node_entry(tree, "sweep");
+
+	if (derive_all(binder, section_of(tree)))
+		derive_all(binder, section_of(sweep ? sweep->value : NULL));
 }
 
 const json_t *spec_derived(const struct spec *spec)

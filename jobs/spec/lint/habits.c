@@ -69,7 +69,7 @@ const struct habit habits[] = {
 	{ "restart_policy job_recovery requeue", "retry.attempts", "a number of attempts" },
 	{ "retry_strategy", "retry", NULL },
 	/* the cache */
-	{ "cache cache_dir", "compile.cache_url", NULL },
+	{ "cache_dir", "compile.cache_url", NULL },
 	{ "precompile", "compile", NULL },
 	/* checkpoints */
 	{ "checkpoint_s3_uri checkpoint_dir checkpoint_path checkpoints save_dir", "checkpoint.url", NULL },
