@@ -22,7 +22,7 @@
 #define RENEW_REMOTE_MS 30000
 #define RENEW_SHARE     20 /* of the time a report is not being made, times that in which it is */
 
-/* What was asked for. */
+/* The request, in which operands are runs alone. */
 struct report_task {
 	const struct args *args;
 	struct journal *journal;
@@ -58,6 +58,25 @@ static int check_file(const char *path, struct err **err)
 		return 0;
 	err_set(err, EXIT_REFUSED, "'%s' already exists, and is no report", path);
 	return err_hint(err, "name another file with --output, or remove it first");
+}
+
+/* Takes the file out of the operands, as in "report --watch page.html": no run's name has a dot. */
+static const char *take_file(struct args *args)
+{
+	const char *file = NULL, *dot;
+	int count = 0;
+
+	for (int i = 0; i < args->operand_count; i++) {
+		dot = strrchr(args->operands[i], '.');
+		if (!file && dot && strcmp(dot, ".html") == 0)
+			file = args->operands[i];
+		else
+			args->operands[count++] = args->operands[i];
+	}
+	if (count == 0)
+		args->operands[count++] = args->cmd->fallback;
+	args->operand_count = count;
+	return file;
 }
 
 /* Chooses the file, before anything is measured. */
@@ -175,9 +194,12 @@ static int renew(struct report_task *report, int64_t took_ms, struct err **err)
 
 int cmd_report(const struct args *args, struct err **err)
 {
-	AUTO(report_release) struct report_task report = { .args = args };
+	struct args runs = *args;
+	AUTO(report_release) struct report_task report = { .args = &runs };
 	struct mono begun = clock_mono_now();
 
+	if (!args->given[OPT_OUTPUT])
+		runs.value[OPT_OUTPUT] = take_file(&runs);
 	if (journal_open(args->value[OPT_STATE], JOURNAL_READ, &report.journal, err) < 0 ||
 	    choose_file(&report, err) < 0 || find_opener(&report, err) < 0 ||
 	    write_page(&report, err) < 0)

@@ -265,20 +265,21 @@ const struct cmd cmd_table[] = {
 			  "runs all cells; repeated, it goes on" },
 			{ "stoker sweep ladder.yaml --set sweep.repeat=3 --csv > ladder.csv",
 			  "runs each cell three times, for a spreadsheet" } } },
-	{ "report", "[RUN…]", 0, -1, OPT_BIT(OUTPUT) | OPT_BIT(OPEN) | OPT_BIT(WATCH),
+	{ "report", "[RUN…] [FILE]", 0, -1, OPT_BIT(OUTPUT) | OPT_BIT(OPEN) | OPT_BIT(WATCH),
 	  "write runs as one page of HTML",
 	  "The page needs no network: verdict, comparison with the first run, curves of all\n"
 	  "metrics, step times, time and money, attempts with their evidence, nodes, and how to\n"
 	  "repeat it. Without JavaScript it has the same in tables. Curves are thinned without\n"
 	  "losing a peak. Values whose names look secret are not in it.\n\n"
-	  "A file that exists is replaced only if it is a report; '--output -' prints the page.\n"
-	  "With --watch the page loads itself again.",
+	  "An operand that ends in .html is the file, like --output. A file that exists is replaced\n"
+	  "only if it is a report; '--output -' prints the page. With --watch the page loads itself\n"
+	  "again.",
 	  cmd_report, .fallback = "@last", .exits = { EXIT_REFUSED, EXIT_NOT_FOUND },
 	  .examples = { { "stoker report", "writes report-ID.html about the newest run" },
 			{ "stoker report base big --output ladder.html --open",
 			  "compares two runs, and shows the page in a browser" },
-			{ "stoker report @last --watch",
-			  "renews the page while the run goes on" } } },
+			{ "stoker report --watch page.html",
+			  "renews the page while the newest run goes on" } } },
 	{ "cp", "RUN:WHAT DEST", 2, 2, OPT_BIT(PHASE) | OPT_BIT(ATTEMPT),
 	  "copy the newest checkpoint, the outputs or the logs of a run into a directory",
 	  "RUN:checkpoint copies the newest complete checkpoint, under its own name; RUN:outputs\n"

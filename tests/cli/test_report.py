@@ -237,7 +237,7 @@ print("step: 2 loss: 0.5", flush=True)
 """)
     site.ok("run", site.spec_path, "--id", "slow", "--detach")
     page = tmp_path / "page.html"
-    watch = site.start("--json", "report", "slow", "--output", page, "--watch")
+    watch = site.start("--json", "report", "slow", "--watch", page)
     first = json.loads(watch.stdout.readline())
     assert not first["ended"] and data_of(page.read_text())["renewed"]
     assert "This run goes on" in texts(page.read_text())
