@@ -53,7 +53,7 @@ static void grow(json_t *object, const char *key, int64_t by)
 
 static void count_machines(struct run_tally *tally, const struct event *ev)
 {
-	int64_t first = EVENT_HAS(ev, node) ? ev->node : 0;
+	int64_t cause = EVENT_HAS(ev, cause_node) ? ev->cause_node : 0;
 	json_t *host;
 	size_t i;
 
@@ -76,7 +76,7 @@ static void count_machines(struct run_tally *tally, const struct event *ev)
 		if (!json_object_get(machine, "failed"))
 			grow(machine, "exposed", ev->at.ms - tally->claimed.ms);
 		grow(machine, "attempts", 1);
-		if ((int64_t)i == first && machine_may_cause(ev->class))
+		if ((int64_t)i == cause && machine_may_cause(ev->class))
 			grow(machine, "failed", 1);
 	}
 }

@@ -65,7 +65,8 @@ static void end_attempt(struct status *status, int64_t number, int64_t second,
 	EVENT_SET(&ev, phase, PHASE_TRAIN);
 	EVENT_SET(&ev, attempt, number);
 	EVENT_SET(&ev, class, class);
-	EVENT_SET(&ev, node, node);
+	EVENT_SET(&ev, node, 0); /* ended first, because of the cause on another */
+	EVENT_SET(&ev, cause_node, node);
 	if (hosts_text) {
 		assert_int_equal(js_parse(hosts_text, strlen(hosts_text), "hosts", &hosts, &err),
 				 0);
