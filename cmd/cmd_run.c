@@ -7,6 +7,7 @@
 #include "cmd/follow/run_show.h"
 #include "cmd/screen/out.h"
 #include "jobs/base/text/text.h"
+#include "jobs/run/sweep/sweep_record.h"
 
 static int run_id(const struct args *args, char id[JOURNAL_RUN_MAX], struct err **err)
 {
@@ -25,6 +26,18 @@ static int run_id(const struct args *args, char id[JOURNAL_RUN_MAX], struct err 
 	}
 	snprintf(id, JOURNAL_RUN_MAX, "%s", args->value[OPT_ID]);
 	return 0;
+}
+
+/* An id that a sweep has cannot name a run: 'status ID' would have two meanings. */
+static int refuse_sweep(struct journal *journal, const char *id, struct err **err)
+{
+	json_auto_t *record = NULL;
+	int found = sweep_record_read(journal, id, &record, err);
+
+	if (found <= 0)
+		return found;
+	err_set(err, EXIT_SPEC, "'%s' is a sweep, and no run", id);
+	return err_hint(err, "choose another --id");
 }
 
 static int run_detached(struct journal *journal, const char *run, const struct plan *plan,
@@ -54,6 +67,8 @@ int cmd_run(const struct args *args, struct err **err)
 		return cmd_plan(args, err);
 	if (run_id(args, id, err) < 0 ||
 	    journal_open(args->value[OPT_STATE], JOURNAL_WRITE, &journal, err) < 0)
+		return -1;
+	if (args->given[OPT_ID] && refuse_sweep(journal, id, err) < 0)
 		return -1;
 	code = spec_args_plan(args, journal, &spec, &plan, err);
 	if (code != 0)

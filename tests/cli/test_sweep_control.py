@@ -61,6 +61,8 @@ def test_what_names_a_sweep_is_no_run(job):
         assert result.code == 2 and "'s' is a sweep, and no run" in result.err and "status s" in result.cure, str(result)
     refused = job.stoker("status", "s", "--watch")
     assert refused.code == 2 and "wait s" in refused.cure, str(refused)
+    taken = job.stoker("run", job.spec_path, "--id", "s")
+    assert taken.code == 3 and "'s' is a sweep, and no run" in taken.err and "--id" in taken.cure, str(taken)
 
 
 def test_a_stop_stops_runs_and_sweep(job):
