@@ -10,7 +10,8 @@ import signal
 import subprocess
 
 import pytest
-from project import PYTHON, Project
+from project import Project
+from stoker import until
 
 TIMES = int(os.environ.get("STOKER_TEST_BOTTLENECKS", "2"))  # the soak has 10
 
@@ -191,6 +192,31 @@ def test_memory_of_devices_that_is_left_unused_is_named(tmp_path):
     found = training.findings()
     assert list(found) == ["memory left unused"] and "24.5 %" in found["memory left unused"][1], found
     assert [row["value"] for row in training.figures("node/device-memory.1")][0] == pytest.approx(20000 / 81559 * 100)
+
+
+HABITS = {
+    "floods": "while True: sys.stdout.buffer.write(bytes(range(256)) * 256)",
+    "never ends a line": "while True: print('0, 50, ' * 100, end='', flush=True)",
+    "says nothing": "time.sleep(3600)",
+    "ends at once": "sys.exit(3)",
+    "tells no figures": "while True: print('0, [N/A], -5, 1e999\\n\\x1b[31m, nan, 0x10, 2', flush=True); time.sleep(0.05)",
+    "takes no signal": "signal.signal(signal.SIGTERM, signal.SIG_IGN); signal.signal(signal.SIGPIPE, signal.SIG_IGN); time.sleep(3600)",
+}
+
+
+@pytest.mark.parametrize("habit", HABITS)
+def test_a_tool_that_misbehaves_hurts_nobody(tmp_path, habit):
+    training = Training(tmp_path / "one", loaders=0, samples=4)
+    training.tool("nvidia-smi", f"""#!/usr/bin/python3
+import os, signal, sys, time
+open({str(tmp_path / 'pids')!r}, "a").write(f"{{os.getpid()}}\\n")
+{HABITS[habit]}
+""")
+    go([training])
+    names = {row["name"] for row in training.figures()}
+    assert "node/cpu" in names and not any(name.startswith("node/device") for name in names), names
+    pids = (tmp_path / "pids").read_text().split()
+    until(lambda: not any(os.path.exists(f"/proc/{pid}") for pid in pids))
 
 
 # Mounts files over what /proc says of the swap, for itself and for the agent above it, which lives in

@@ -10,9 +10,9 @@
 
 static void add(struct usage_mean *mean, double percent)
 {
-	if (!isfinite(percent))
+	if (!isfinite(percent) || percent < 0)
 		return;
-	mean->sum += percent < 0 ? 0 : percent > 100 ? 100 : percent;
+	mean->sum += percent > 100 ? 100 : percent;
 	mean->count++;
 }
 
@@ -114,16 +114,16 @@ int usage_parse_neuron(const char *line, size_t len, struct usage_devices *ret)
 
 /* ---- nvidia-smi ---- */
 
-/* Reads the next field of a row; NAN if it is no number. */
+/* Reads the next field of a row; NAN if it is no number in plain digits: "[N/A]". */
 static double field(const char **at)
 {
+	const char *from = *at + strspn(*at, " ");
+	size_t digits = strspn(from, "0123456789.");
+	const char *after = from + digits + strspn(from + digits, " ");
 	char *end;
-	double value = strtod(*at, &end);
-	bool is_number = end > *at;
+	double value = strtod(from, &end);
+	bool is_number = digits > 0 && end == from + digits && (*after == ',' || !*after);
 
-	while (*end == ' ')
-		end++;
-	is_number &= *end == ',' || !*end;
 	*at = strchrnul(*at, ',');
 	if (**at)
 		(*at)++;
