@@ -126,6 +126,18 @@ static void answer_number(double number)
 		printf("{\"number\":%.17g}\n", number);
 }
 
+static void answer_string(jv string)
+{
+	int len = jv_string_length_bytes(jv_copy(string));
+
+	if (len > TEXT_MAX)
+		answer_text("not", "a longer string");
+	else if (memchr(jv_string_value(string), '\0', (size_t)len)) /* no text of a spec has one */
+		answer_text("not", "a string with a zero byte");
+	else
+		answer("string", jv_copy(string));
+}
+
 /* Reads the value; consumes it. */
 static void answer_value(jv value)
 {
@@ -134,10 +146,7 @@ static void answer_value(jv value)
 		answer_number(jv_number_value(value));
 		break;
 	case JV_KIND_STRING:
-		if (jv_string_length_bytes(jv_copy(value)) > TEXT_MAX)
-			answer_text("not", "a longer string");
-		else
-			answer("string", jv_copy(value));
+		answer_string(value);
 		break;
 	case JV_KIND_TRUE:
 	case JV_KIND_FALSE:

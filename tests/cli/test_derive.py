@@ -172,6 +172,7 @@ def test_a_block_of_lines_has_its_own_places(job):
     ("{}", "gives an object"), ('error("boom \\u001b[31m")', "fails: boom"), ("$batch_size/0", "cannot be divided"), ("1 +", "is invalid: syntax error"),
     ("(", "is invalid: syntax error"), ("$nothing", "'$nothing', for 'hyperparameters.lr', is not defined"),
     ("nothing(1)", "'nothing', for 'hyperparameters.lr', is not defined"), ('"$" + "{X}"', "holds '${'"), ('"x"*5000', "gives a longer string"),
+    ('"a\\u0000b"', "gives a string with a zero byte"),
     ("[" * 300 + "]" * 300, "nested more than 256 deep"), ('"' + "x" * 5000 + '"', "longer than 4096 bytes"),
     ("$__loc__", "gives an object"), ("", "gives an object")])
 def test_what_is_no_value_is_told(job, expression, words):
