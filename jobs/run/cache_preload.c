@@ -137,23 +137,27 @@ static int copy(struct cache_preload *preload, struct store *from, struct store 
 	return sync_run(from, to, &options, ret, err);
 }
 
-/* Between two buckets: by a folder of the state, which a repeated copy goes on with. */
+/* Between two buckets: by a folder of the state, which a repeated copy goes on with. What the
+ * folder cannot have, or was changed meanwhile, is left out, as in a single copy. */
 static int copy_staged(struct cache_preload *preload, struct store *from, const char *url,
 		       struct sync_sum *ret, struct err **err)
 {
 	AUTO(store_freep) struct store *stage = NULL;
 	AUTO(auto_free) char *folder = NULL;
+	struct sync_sum first;
 	char hex[SHA256_HEX];
 
 	hash_sha256_hex(url, strlen(url), hex);
 	folder = mem_format("%s/preload/%s-%.16s", journal_dir(preload->driver->journal),
 			    preload->driver->run, hex);
-	if (store_open(folder, &stage, err) < 0 || copy(preload, from, stage, ret, err) < 0)
+	if (store_open(folder, &stage, err) < 0 || copy(preload, from, stage, &first, err) < 0)
 		return -1;
-	if (ret->stopped || ret->objects[SYNC_FAILED] > 0)
+	if (first.stopped)
 		return 0;
 	if (copy(preload, stage, preload->driver->cache, ret, err) < 0)
 		return -1;
+	ret->objects[SYNC_REFUSED] += first.objects[SYNC_REFUSED];
+	ret->objects[SYNC_FAILED] += first.objects[SYNC_FAILED];
 	return ret->stopped ? 0 : fs_remove_tree(folder, err);
 }
 

@@ -52,6 +52,17 @@ def test_from_bucket_to_bucket(job, other):
     assert not [key for key in job.aws.objects(BUCKET) if key.endswith("preload.begun")]
 
 
+def test_what_the_folder_between_cannot_have_is_told(job, other):
+    client = job.aws.client()
+    for name in ("jit_x-cache", "jit_x-cache/below"):
+        client.put_object(Bucket=BUCKET, Key=f"{job.prefix}/other/{name}", Body=b"x")
+    preload(job, other)
+    job.run("--id", "one")
+    assert words(job, "one").endswith(", and 1 objects not"), words(job, "one")
+    assert {*cache_of(job, "other")} - {*cache_of(job)} == {"jit_x-cache/below"} and submitted(job, "one") == ["train"]
+    assert not list(job.root.rglob("preload/*/*")), "the folder between is gone"
+
+
 def test_from_a_bucket_into_a_folder(job, other, tmp_path):
     preload(job, other, cache_url=str(tmp_path / "local"))
     job.run("--id", "one")
