@@ -48,6 +48,7 @@ static int wait_for_sweep(struct journal *journal, const char *id, int64_t timeo
 	int code = EXIT_DETACHED;
 
 	for (;;) {
+		AUTO(err_freep) struct err *damage = NULL;
 		json_auto_t *record = NULL, *view = NULL;
 		int64_t gone;
 		int found = sweep_record_read(journal, id, &record, err);
@@ -56,7 +57,7 @@ static int wait_for_sweep(struct journal *journal, const char *id, int64_t timeo
 			err_set(err, EXIT_NOT_FOUND, "sweep %s was removed", id);
 			return err_hint(err, "'stoker list' shows all runs");
 		}
-		if (found < 0 || sweep_view(journal, record, &view, err) < 0)
+		if (found < 0 || sweep_view(journal, record, &view, &damage, err) < 0)
 			return -1;
 		code = sweep_view_exit_code(view);
 		gone = clock_mono_now().ms - since.ms;
@@ -67,7 +68,10 @@ static int wait_for_sweep(struct journal *journal, const char *id, int64_t timeo
 			out_json(view);
 		else if (code != EXIT_DETACHED)
 			out_note("sweep %s %s", id, js_str(view, "state"));
-		return code;
+		if (!damage || code == EXIT_DETACHED)
+			return code;
+		*err = TAKE(damage);
+		return -1;
 	}
 }
 
@@ -386,7 +390,7 @@ static int stop_run(const struct args *args, struct err **err)
 struct sweep_stop {
 	const struct args *args;
 	struct journal *journal;
-	size_t found;
+	size_t found;        /* runs that went on at the last look */
 	struct err *trouble; /* of a run that cannot be stopped */
 };
 
@@ -420,7 +424,8 @@ static int stop_one(void *arg, const char *run, const char *state, struct err **
 	const char *operands[] = { name };
 
 	(void)err;
-	if (!goes_on(state))
+	/* The job of a damaged run may go on. */
+	if (!goes_on(state) && strcmp(state, "damaged") != 0)
 		return 0;
 	snprintf(name, sizeof name, "%s", run);
 	args.operands = operands;
@@ -428,6 +433,19 @@ static int stop_one(void *arg, const char *run, const char *state, struct err **
 	if (stop_run(&args, &why) < 0)
 		out_error_later(&stop->trouble, &why);
 	return 0;
+}
+
+/* Returns 1 if a sweep has ended, without a stop and as far as all is known; 0, -1. */
+static int sweep_has_ended(struct journal *journal, const json_t *record, struct err **err)
+{
+	AUTO(err_freep) struct err *damage = NULL;
+	json_auto_t *view = NULL;
+	int code;
+
+	if (sweep_view(journal, record, &view, &damage, err) < 0)
+		return -1;
+	code = sweep_view_exit_code(view);
+	return !damage && code != EXIT_DETACHED && code != EXIT_STOPPED;
 }
 
 /* Nothing of the sweep begins any more, and what is under way is stopped. A process of the sweep
@@ -439,14 +457,20 @@ static int stop_sweep(const struct args *args, struct journal *journal, const js
 {
 	const char *id = js_str(record, "sweep"), *reason = args->value[OPT_REASON];
 	struct sweep_stop stop = { .args = args, .journal = journal };
+	int ended = sweep_has_ended(journal, record, err);
 
+	if (ended > 0)
+		out_note("sweep %s had ended before it could be stopped", id);
+	if (ended != 0)
+		return ended < 0 ? -1 : EXIT_DONE;
 	if (sweep_record_stop(journal, id, reason ? reason : "", err) < 0)
 		return -1;
 	for (int i = 0; i < SWEEP_STOPS && !stop.trouble; i++) {
+		AUTO(err_freep) struct err *damage = NULL; /* is met again */
 		json_auto_t *view = NULL;
 
 		stop.found = 0;
-		if (sweep_view(journal, record, &view, err) < 0 ||
+		if (sweep_view(journal, record, &view, &damage, err) < 0 ||
 		    sweep_view_each(view, request_one, &stop, err) < 0 ||
 		    sweep_view_each(view, stop_one, &stop, err) < 0) {
 			err_freep(&stop.trouble);

@@ -64,6 +64,7 @@ static int watch_run(const struct args *args, struct journal *journal, const cha
 static int show_sweep(const struct args *args, struct journal *journal, const json_t *record,
 		      struct err **err)
 {
+	AUTO(err_freep) struct err *damage = NULL;
 	json_auto_t *view = NULL;
 
 	if (args->given[OPT_WATCH]) {
@@ -72,9 +73,13 @@ static int show_sweep(const struct args *args, struct journal *journal, const js
 		return err_hint(err, "'stoker wait %s' waits for the end of the sweep",
 				js_str(record, "sweep"));
 	}
-	if (sweep_view(journal, record, &view, err) < 0)
+	if (sweep_view(journal, record, &view, &damage, err) < 0)
 		return -1;
 	sweep_view_print(view);
+	if (damage) {
+		*err = TAKE(damage);
+		return -1;
+	}
 	return args->given[OPT_EXIT_CODE] ? sweep_view_exit_code(view) : EXIT_DONE;
 }
 

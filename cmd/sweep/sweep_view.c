@@ -9,6 +9,7 @@
 #include "jobs/run/sweep/sweep_record.h"
 
 #define NOT_BEGUN "not_begun"
+#define DAMAGED   "damaged"
 
 int sweep_view_find(const struct args *args, enum journal_mode mode, struct journal **ret_journal,
 		    json_t **ret_record, struct err **err)
@@ -32,7 +33,25 @@ int sweep_view_find(const struct args *args, enum journal_mode mode, struct jour
 struct sweep_seen {
 	size_t going, waiting, succeeded;
 	double cost;
+	struct err *damage; /* the first; owned */
 };
+
+/* Reads the status of a run; NULL if its journal is damaged. */
+static int read_run(struct journal *journal, const char *run, struct sweep_seen *seen, json_t **ret,
+		    struct err **err)
+{
+	AUTO(err_freep) struct err *why = NULL;
+
+	if (cmd_run_view(journal, run, false, ret, &why) == 0)
+		return 0;
+	if (!why->damage) {
+		*err = TAKE(why);
+		return -1;
+	}
+	if (!seen->damage)
+		seen->damage = TAKE(why);
+	return 0;
+}
 
 /* Returns what is known of a run. */
 static int see_run(struct journal *journal, const char *run, const json_t *known,
@@ -40,11 +59,15 @@ static int see_run(struct journal *journal, const char *run, const json_t *known
 {
 	json_auto_t *status = NULL;
 	json_auto_t *row = json_object();
+	bool is_known = json_object_get(known, run);
 
 	js_put_str(row, "run", run);
-	if (json_object_get(known, run) && cmd_run_view(journal, run, false, &status, err) < 0)
+	if (is_known && read_run(journal, run, seen, &status, err) < 0)
 		return -1;
-	js_put_str(row, "state", js_str(status, "created") ? js_str(status, "state") : NOT_BEGUN);
+	js_put_str(row, "state",
+		   js_str(status, "created") ? js_str(status, "state")
+		   : is_known && !status     ? DAMAGED
+					     : NOT_BEGUN);
 	if (js_str(status, "phase"))
 		js_put_str(row, "phase", js_str(status, "phase"));
 	js_put(row, "exit_code", json_incref(json_object_get(status, "exit_code")));
@@ -116,13 +139,19 @@ static const char *state_of(const struct sweep_seen *seen, bool stopped)
 	return seen->succeeded > 0 ? "succeeded" : "failed";
 }
 
-int sweep_view(struct journal *journal, const json_t *record, json_t **ret, struct err **err)
+static void seen_release(struct sweep_seen *seen)
+{
+	err_freep(&seen->damage);
+}
+
+int sweep_view(struct journal *journal, const json_t *record, json_t **ret, struct err **ret_damage,
+	       struct err **err)
 {
 	static const char *const told[] = { "sweep", "name", "kind", "created" };
 	json_auto_t *known = json_object(), *view = json_object();
 	json_t *cells = json_array();
 	const json_t *cell;
-	struct sweep_seen seen = { 0 };
+	AUTO(seen_release) struct sweep_seen seen = { 0 };
 	size_t i;
 	int stopped = sweep_record_is_stopped(journal, js_str(record, "sweep"), err);
 
@@ -140,6 +169,7 @@ int sweep_view(struct journal *journal, const json_t *record, json_t **ret, stru
 	if (sweep_view_exit_code(view) != EXIT_DETACHED)
 		js_put(view, "exit_code", json_integer(sweep_view_exit_code(view)));
 	*ret = TAKE(view);
+	*ret_damage = TAKE(seen.damage);
 	return 0;
 }
 

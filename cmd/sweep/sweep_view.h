@@ -14,13 +14,15 @@ int sweep_view_find(const struct args *args, enum journal_mode mode, struct jour
 
 /* Sees what became of each run. Returns the object that `status --json SWEEP` prints: its state is
  * "running" while a run goes on, "stopped", "waiting" while runs have not begun, or "succeeded" if
- * any has, else "failed". */
-int sweep_view(struct journal *journal, const json_t *record, json_t **ret, struct err **err);
+ * any has, else "failed". A run whose journal is damaged is "damaged" and keeps back no other; the
+ * first such damage is in *ret_damage, which the caller frees. */
+int sweep_view(struct journal *journal, const json_t *record, json_t **ret, struct err **ret_damage,
+	       struct err **err);
 
 /* Returns the exit code of a sweep, EXIT_DETACHED if it goes on. */
 int sweep_view_exit_code(const json_t *view);
 
-/* Calls `fn` for each run that has begun; its state is "" if it is not known. */
+/* Calls `fn` for each run that has begun, with its state. */
 typedef int (*sweep_view_fn)(void *arg, const char *run, const char *state, struct err **err);
 int sweep_view_each(const json_t *view, sweep_view_fn fn, void *arg, struct err **err);
 

@@ -3,6 +3,8 @@
 import json
 import os
 import signal
+import sqlite3
+from contextlib import closing
 
 import pytest
 from test_sweep import JOB, METRICS, nothing_twice, runs_of, until
@@ -46,6 +48,10 @@ def test_a_sweep_that_has_ended(job):
     assert text.splitlines()[0] == "sweep s: succeeded" and "not supported: " in text and "s-1-2" in text, text
     assert json.loads(job.ok("--json", "wait", "s").out)["exit_code"] == 0
     assert job.stoker("status", "s", "--exit-code").code == 0
+    # A stop comes too late: nothing is made of it.
+    assert "sweep s had ended before it could be stopped" in job.ok("stop", "s").err
+    view = seen(job)
+    assert (view["state"], view["stopped"], view["exit_code"]) == ("succeeded", False, 0), view
     # rm takes its runs and its record; a dry run takes nothing.
     for line in (job.ok("--json", "rm", "s", "--dry-run").lines, job.ok("--json", "rm", "s").lines):
         assert line[-1]["sweep"] == "s" and {row["run"] for row in line[:-1]} >= {"s-1-1", "s-1-2"}, line
@@ -115,3 +121,24 @@ def test_a_sweep_that_waits_is_told(job):
     assert refused.code == 4 and "have not begun" in refused.err, str(refused)
     job.ok("sweep", job.spec_path, "--id", "s")
     assert seen(job)["state"] == "succeeded"
+
+
+def test_a_damaged_run_keeps_back_no_other(job):
+    sweep = held(job, [{}, {"name": "b"}, {"name": "c"}], parallel=2)
+    until(lambda: sorted(states(job).values()) == ["not_begun", "running", "running"])
+    os.killpg(sweep.pid, signal.SIGKILL)
+    sweep.wait()
+    victim, other = sorted(run for run, state in states(job).items() if state != "not_begun")
+    with closing(sqlite3.connect(job.state / "stoker/journal.db")) as db, db:
+        assert db.execute("UPDATE event SET body='{' WHERE run=? AND seq=2", (victim,)).rowcount == 1
+    shown = job.stoker("--json", "status", "s")
+    assert shown.code == 4 and f"event 2 of run {victim}" in shown.err, str(shown)
+    rows = {run["run"]: run["state"] for cell in shown.lines[0]["cells"] for run in cell["runs"]}
+    assert rows[victim] == "damaged" and rows[other] in ("running", "waiting"), rows
+    stopped = job.stoker("stop", "s")
+    assert stopped.code == 4 and f"event 2 of run {victim}" in stopped.err, str(stopped)
+    assert job.ok("--json", "status", other).lines[0]["state"] == "stopped"
+    assert job.stoker("wait", "s").code == 4
+    job.hold.write_text("")
+    until(lambda: job.stoker("rm", "s").code == 0)
+    assert not runs_of(job)
