@@ -32,6 +32,15 @@ static void print_break_even(const struct compare_sheet *sheet)
 	}
 }
 
+/* True if the log of each run that counts tells the speed. */
+static bool is_told(const struct compare_sheet *sheet)
+{
+	for (size_t i = 0; i < sheet->run_count; i++)
+		if (!sheet->runs[i].why && !(sheet->runs[i].measured.rate > 0))
+			return false;
+	return sheet->throughput;
+}
+
 static void print_rules(const struct compare_sheet *sheet)
 {
 	bool all_same = true, any_steps = false, any_epochs = false;
@@ -50,7 +59,7 @@ static void print_rules(const struct compare_sheet *sheet)
 		out_note("%s", STEP_TIMES_RULE);
 	if (!sheet->step_time && any_epochs)
 		out_note("%s", STEP_TIMES_EPOCHS_RULE);
-	if (sheet->throughput)
+	if (is_told(sheet))
 		out_note("speed: %s, as the log tells it, without the first %d steps, or the first "
 			 "epoch, of each attempt; of several values the harmonic mean",
 			 sheet->throughput, STEP_TIMES_WARM);

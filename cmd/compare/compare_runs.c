@@ -371,6 +371,10 @@ static int measure_runs(struct compare *compare, struct journal *journal,
 			out_warning("run %s: no %s of an attempt", measure->run,
 				    measure->by_epoch ? "epoch is measured behind the first"
 						      : "step is measured behind the first ten");
+		if (question->throughput && !measure->why && !(measure->measured.rate > 0))
+			out_warning("run %s tells no '%s' above 0 behind the first steps: all "
+				    "speeds are taken by the clock",
+				    measure->run, question->throughput);
 	}
 	return check_units(compare, err);
 }

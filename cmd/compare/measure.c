@@ -233,12 +233,12 @@ static int on_reading(void *arg, const struct run_reading *reading, struct err *
 	return 0;
 }
 
-/* Finds a metric that was asked for by name; SIZE_MAX if none was. */
+/* Finds a metric that was asked for by name; SIZE_MAX if none was (NULL). */
 static int find_asked(const struct measure_readings *readings, const char *name, size_t *ret,
 		      struct err **err)
 {
-	*ret = name && *name ? run_series_find(readings->series, name) : SIZE_MAX;
-	if (*ret == SIZE_MAX && name && *name)
+	*ret = name ? run_series_find(readings->series, name) : SIZE_MAX;
+	if (*ret == SIZE_MAX && name)
 		return run_series_absent(readings->series, readings->measure->run, name,
 					 EXIT_REFUSED, err);
 	return 0;
@@ -257,6 +257,7 @@ static int read_series(struct journal *journal, const struct measure_question *q
 					     .train_ms = train_begin(ret->status),
 					     .curve_node = -1,
 					     .told_node = -1 };
+	const char *target = *question->target.metric ? question->target.metric : NULL;
 	const struct run_series_loss *losses;
 
 	if (question->lenient && json_array_size(json_object_get(ret->plan, "metrics")) == 0)
@@ -274,7 +275,7 @@ static int read_series(struct journal *journal, const struct measure_question *q
 	readings.curve = run_series_find(series, question->metric ? question->metric : "loss");
 	if (question->metric && readings.curve == SIZE_MAX)
 		return run_series_absent(series, ret->run, question->metric, EXIT_REFUSED, err);
-	if (find_asked(&readings, question->target.metric, &readings.target, err) < 0 ||
+	if (find_asked(&readings, target, &readings.target, err) < 0 ||
 	    find_asked(&readings, question->throughput, &readings.throughput, err) < 0 ||
 	    find_asked(&readings, question->step_time, &readings.step_time, err) < 0)
 		return -1;

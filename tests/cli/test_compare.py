@@ -205,6 +205,34 @@ def test_steps_and_epochs_have_nothing_in_common(counting):
         assert result.code == 4 and "uncounted tells its epochs" in result.err and "samples" in result.cure, str(result)
 
 
+TELLS = """\
+import os, time
+for number in range(1, 21):
+    print(f"step {number} rate {os.environ['RATE']}", flush=True)
+    time.sleep(0.01)
+"""
+
+
+def test_a_speed_that_one_log_does_not_tell_is_by_the_clock_for_all_and_said(tmp_path):
+    site = Project(tmp_path / "tells")
+    (site.source / "train.py").write_text(TELLS)
+    site.write(compile=None, hyperparameters=None, checkpoint=None, samples_per_step=8, env={"RATE": "200"},
+               metrics=[{"name": "step", "regex": "^step ([0-9]+)"}, {"name": "rate", "regex": "rate (\\S+)"}])
+    site.run("--id", "tells")
+    site.run("--id", "twice", "--set", "env.RATE=400")
+    both = site.ok("compare", "tells", "twice", "--throughput", "rate")
+    assert "2.00x" in both.out and "speed: rate, as the log tells it" in both.err, str(both)
+    for run, rate in (("zero", "0"), ("nan", "nan")):
+        site.run("--id", run, "--set", f"env.RATE={rate}")
+        result = site.ok("compare", "tells", run, "--throughput", "rate")
+        assert f"run {run} tells no 'rate' above 0" in result.err and "as the log tells it" not in result.err, str(result)
+        for row in site.ok("--json", "compare", "tells", run, "--throughput", "rate").lines:
+            assert close(row["samples_per_second"], 8 / row["step_seconds_mean"]), row
+    for option in ("--throughput", "--step-time"):
+        result = site.stoker("compare", "tells", option, "")
+        assert result.code == 4 and "no metric ''" in result.err and "step, rate" in result.cure, str(result)
+
+
 def test_a_run_without_metrics_cannot_be_compared(runs):
     runs.write(compile=None, hyperparameters=None, checkpoint=None, metrics=None, env={"WAIT": "0", "LOSS": "1"})
     runs.run("--id", "bare", "--set", "env.STEPS=1")

@@ -107,6 +107,8 @@ def test_what_o1_saves_and_what_it_loses(ladder):
         ahead, = (each for each in status["attempts"] if each["phase"] == "precompile")
         own[row["run"]] = ahead["seconds"]
         assert close(row["compile"], own[row["run"]]) and status["jit"]["graphs"] == 0
+    # A machine that stops for seconds may turn it round: then -O1 compiles longer for slower steps.
     saved = own["ladder-1-1"] - own["ladder-2-1"]
     even = site.ok("compare", "ladder", "--step-time", "step_time", "--break-even", "--json").lines[-1]
-    assert saved > 0 and even == {"run": "ladder-1-1", "break_even_steps": math.ceil(saved / (0.1 / 0.94 - 0.1)), "pays": True}
+    assert even == ({"run": "ladder-1-1", "break_even_steps": math.ceil(saved / (0.1 / 0.94 - 0.1)), "pays": True} if saved > 0
+                    else {"run": "ladder-2-1", "pays": False})

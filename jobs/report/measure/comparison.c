@@ -235,6 +235,7 @@ void comparison_make(const struct measured_run *runs, size_t run_count, struct c
 		     size_t row_count)
 {
 	size_t count = run_count;
+	enum speed_unit unit = speed_unit_of(runs, count);
 
 	judge(runs, count, rows, row_count);
 	for (size_t i = 0; i < row_count; i++) {
@@ -245,7 +246,8 @@ void comparison_make(const struct measured_run *runs, size_t run_count, struct c
 		row->mean = MEAN_OF(mean);
 		row->p50 = MEAN_OF(p50);
 		row->p95 = MEAN_OF(p95);
-		row->samples_rate = MEAN_OF(rate);
+		/* Told by some only, it would stand beside what the clock says of the others. */
+		row->samples_rate = unit == SPEED_TOLD ? MEAN_OF(rate) : NAN;
 		if (!(row->samples_rate > 0))
 			row->samples_rate = MEAN_OF(samples) / row->mean;
 		row->wall = MEAN_OF(wall);
