@@ -83,6 +83,46 @@ static int print_table(const struct args *args, struct journal *journal, const c
 	return 0;
 }
 
+static bool has_metric(const json_t *specs, const char *name)
+{
+	const json_t *spec;
+	size_t i;
+
+	json_array_foreach (specs, i, spec)
+		if (js_is(spec, "name", name))
+			return true;
+	return false;
+}
+
+/* True if cells have metrics of their own. */
+static bool sets_metrics(const json_t *sweep)
+{
+	const json_t *cell, *set;
+	size_t i, k;
+
+	json_array_foreach (json_object_get(sweep, "cells"), i, cell)
+		json_array_foreach (json_object_get(cell, "sets"), k, set)
+			if (text_starts(json_string_value(set), "metrics"))
+				return true;
+	return false;
+}
+
+/* What the table is asked for must be there, before hours of runs are for nothing. */
+static int check_question(const struct measure_question *question, const json_t *specs,
+			  struct err **err)
+{
+	const char *const asked[] = { question->metric, question->throughput, question->step_time,
+				      *question->target.metric ? question->target.metric : NULL };
+
+	for (size_t i = 0; i < STK_LENGTH(asked); i++) {
+		if (!asked[i] || has_metric(specs, asked[i]))
+			continue;
+		err_set(err, EXIT_REFUSED, "the spec has no metric '%s'", asked[i]);
+		return err_hint(err, "name the numbers that its log prints: 'stoker help metrics'");
+	}
+	return 0;
+}
+
 int cmd_sweep(const struct args *args, struct err **err)
 {
 	AUTO(journal_freep) struct journal *journal = NULL;
@@ -111,6 +151,8 @@ int cmd_sweep(const struct args *args, struct err **err)
 				"tells more");
 	}
 	if (sweep_cell_check(spec, sweep, err) < 0 ||
+	    (!sets_metrics(sweep) &&
+	     check_question(&question, json_object_get(base->json, "metrics"), err) < 0) ||
 	    take_record(journal, id, sweep, base, &record, err) < 0)
 		return -1;
 	out_note("sweep %s", id);

@@ -419,3 +419,11 @@ def test_a_shared_state(job):
     assert len(rows) == 2 and (job.root / "shared" / "sweeps" / "s.json").stat().st_mode & 0o77 == 0
     assert job.ok("compare", "s", "--json", *state).lines == rows
     assert job.sweep("--id", "s", "--json", *state).lines == rows
+
+
+def test_a_table_that_cannot_be_is_refused_before_anything_begins(job):
+    job.write(sweep={"list": [{}, {"name": "b"}]})
+    for argv in (("--throughput", "speed"), ("--step-time", ""), ("--metric", "lost"), ("--to", "accuracy>1")):
+        result = job.sweep(*argv, code=4)
+        assert "the spec has no metric '" in result.err and "help metrics" in result.cure, str(result)
+    assert not runs_of(job) and not list(job.state.rglob("sweeps/*.json"))
