@@ -2,11 +2,13 @@
  * A sweep as it is kept in the state, beside its runs: which cells it has, and which runs are
  * theirs. What became of a run is in its own journal alone.
  *
- *   {"v": 1, "sweep": the id, "created": UTC, "name", "spec_file", "base": digest of the plan
- *    without a sweep, "source": that of its source, "kind", "repeat", "parallel", "on_best",
- * "cost", "deadline_ms": as spec_sweep() has them, "cells": [{"name", "own": overrides by the spec,
- * "sets": those of its runs (absent: they depend on cells that have not ended), "runs": ids, one a
- * repeat, "why": why none could be started (absent: nothing is known against it)}…]}
+ *   {"v": 1, "sweep": the id, "created": UTC, "name", "spec_file",
+ *    "base": digest of the plan without a sweep, "source": that of its source,
+ *    "kind", "repeat", "parallel", "on_best", "cost", "deadline_ms": as spec_sweep() has them,
+ *    "cells": [{"name", "own": overrides by the spec,
+ *               "sets": those of its runs (absent: they depend on cells that have not ended),
+ *               "runs": ids, one a repeat,
+ *               "why": why none could be started (absent: nothing is known against it)}…]}
  *
  * It is the object sweeps/ID.json of the journal's store, or the file of that name beside a journal
  * on a local disk. A sweep may be driven by several processes: each run begins once all the same,

@@ -7,10 +7,11 @@
 /* Returns the value of $NAME in a spec, a new reference:
  *
  *   nodes                resources.nodes
- *   processes_per_node   processes that torchrun starts on a node; 1 if the command does not start
- * it world_size           processes on all nodes global_batch         samples of a step on all
- * nodes: samples_per_step, else the batch size of a process (per_device_train_batch_size or
- * batch_size of the hyperparameters) x gradient_accumulation_steps, if there is that x world_size
+ *   processes_per_node   processes that torchrun starts on a node; 1 if the command starts none
+ *   world_size           processes on all nodes
+ *   global_batch         samples of a step on all nodes: samples_per_step; else the batch size of a
+ *                        process (per_device_train_batch_size or batch_size of the hyperparameters)
+ *                        x gradient_accumulation_steps, if there is that, x world_size
  *   any other            the hyperparameter of that name
  *
  * NULL with *ret_why: it cannot be known here, and *ret_hint says what to write; NULL without:
