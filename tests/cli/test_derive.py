@@ -186,6 +186,14 @@ def test_names_that_cannot_be_known(job):
     assert "neither batch_size nor" in refused(job, "$global_batch", hyperparameters={"lr": 1})["message"]
 
 
+def test_a_whole_number_that_would_change_on_its_way_is_refused(job):
+    for seed in (2**53 + 1, -2**53 - 1, -2**63):
+        problem = refused(job, "$seed", hyperparameters={"seed": seed})
+        assert f"$seed, for 'hyperparameters.lr', is {seed}: numbers" in problem["message"]
+    derive(job, "$seed", hyperparameters={"seed": 2**53})
+    assert derived(job) == {"hyperparameters.lr": str(2**53)}
+
+
 @pytest.mark.parametrize("field, words", [
     ("nothing.x", "unknown field 'nothing.x' in 'derive'"), ("hyperparameters", "is no field, but has fields"),
     ("version", "cannot be derived"), ("sweep.repeat", "cannot be derived"), ("derive.name", "cannot be derived"),

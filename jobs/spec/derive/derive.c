@@ -62,6 +62,17 @@ static bool add_value(const struct derivation *derivation, const struct expressi
 			     "%s", hint);
 		return false;
 	}
+	if (json_is_integer(value) && (json_integer_value(value) > (int64_t)WHOLE_MAX ||
+				       json_integer_value(value) < -(int64_t)WHOLE_MAX)) {
+		problem_hint(wrong(derivation, word->at,
+				   "$%s, for '%s', is %lld: numbers of expressions are exact up to "
+				   "2^53 alone",
+				   name, derivation->entry->key,
+				   (long long)json_integer_value(value)),
+			     "write the value without an expression, or a smaller one");
+		json_decref(value);
+		return false;
+	}
 	js_put(values, name, value);
 	return true;
 }
