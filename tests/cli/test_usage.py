@@ -255,7 +255,7 @@ def test_swapping_is_named(tmp_path):
     trainings = [make(tmp_path / str(i)) for i in range(TIMES)]
     for training in trainings:
         training.process = subprocess.Popen(
-            ["unshare", "-m", "--propagation", "private", os.environ["STOKER"], "run", training.spec_path, "--id", "one"],
+            ["unshare", "-m", "--propagation", "private", os.path.abspath(os.environ["STOKER"]), "run", training.spec_path, "--id", "one"],
             cwd=training.source, env=training.env(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     for training in trainings:
         over(training.process)
