@@ -194,6 +194,16 @@ def test_memory_of_devices_that_is_left_unused_is_named(tmp_path):
     assert [row["value"] for row in training.figures("node/device-memory.1")][0] == pytest.approx(20000 / 81559 * 100)
 
 
+@pytest.mark.parametrize("none", ["", "-1"])
+def test_devices_that_the_command_does_not_get_are_none(tmp_path, none):
+    """It uses the whole CPU of a machine with GPUs: nothing waits for a loader."""
+    training = Training(tmp_path / "one", loaders=0, samples=4, CUDA_VISIBLE_DEVICES=none)
+    training.tool("nvidia-smi", NVIDIA % ([0, 0], 1))
+    go([training])
+    names = {row["name"] for row in training.figures()}
+    assert "node/cpu" in names and not any(name.startswith("node/device") for name in names), names
+
+
 HABITS = {
     "floods": "while True: sys.stdout.buffer.write(bytes(range(256)) * 256)",
     "never ends a line": "while True: print('0, 50, ' * 100, end='', flush=True)",
