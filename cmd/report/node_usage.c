@@ -68,8 +68,13 @@ static double sum(double a, double b)
 static int on_figure(void *arg, const struct run_reading *reading, struct err **err)
 {
 	struct usage_curves *curves = arg;
-	const struct usage_point point = { reading->attempt, reading->node,  reading->metric,
-					   reading->step,    reading->at.ms, reading->value };
+	const struct usage_point point = { .attempt = reading->attempt,
+					   .start = reading->start,
+					   .node = reading->node,
+					   .figure = reading->metric,
+					   .step = reading->step,
+					   .at_ms = reading->at.ms,
+					   .value = reading->value };
 	bool is_device = point.figure >= USAGE_DEVICE;
 
 	(void)err;
