@@ -100,7 +100,7 @@ static json_t *notes_of(const struct measure *measure)
 					   "comparison, and its times mean nothing."));
 	if (measure->is_benchmark)
 		json_array_append_new(
-			notes, json_string("This is a benchmark ('benchmark: true'): nothing "
+			notes, json_string("This is a benchmark ('benchmark: true'): no checkpoint "
 					   "was uploaded while its command ran, and no step "
 					   "is measured in which it saved."));
 	if (!has_ended(measure))
