@@ -271,9 +271,9 @@ const struct cmd cmd_table[] = {
 	  "metrics, step times, time and money, attempts with their evidence, nodes, and how to\n"
 	  "repeat it. Without JavaScript it has the same in tables. Curves are thinned without\n"
 	  "losing a peak. Values whose names look secret are not in it.\n\n"
-	  "An operand that ends in .html is the file, like --output. A file that exists is replaced\n"
-	  "only if it is a report; '--output -' prints the page. With --watch the page loads itself\n"
-	  "again.",
+	  "An operand that ends in .html is the file, like --output. A file that exists is\n"
+	  "replaced only if it is a report; '--output -' prints the page. With --watch the page\n"
+	  "loads itself again.",
 	  cmd_report, .fallback = "@last", .exits = { EXIT_REFUSED, EXIT_NOT_FOUND },
 	  .examples = { { "stoker report", "writes report-ID.html about the newest run" },
 			{ "stoker report base big --output ladder.html --open",

@@ -335,8 +335,7 @@ static field_id field_of(struct binder *binder, const struct entry *entry)
 /* Returns the section `derive` of a map; NULL if it has none. */
 static const struct node *section_of(const struct node *map)
 {
-	const struct entry *entry =
-		map && map->kind == NODE_MAP ? node_entry(map, SECTION) : NULL;
+	const struct entry *entry = map && map->kind == NODE_MAP ? node_entry(map, SECTION) : NULL;
 
 	return entry && entry->value->kind == NODE_MAP ? entry->value : NULL;
 }
