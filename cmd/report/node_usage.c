@@ -11,7 +11,8 @@
 #include "jobs/store/order.h"
 
 #define NODES_DRAWN 4
-#define PARTS       300 /* stretches of a curve */
+#define PARTS       300   /* stretches of a curve, at most */
+#define POINTS_MAX  20000 /* of the curves of all runs together */
 
 enum usage_line {
 	LINE_BUSIEST,
@@ -42,6 +43,7 @@ struct usage_curves {
 	int64_t attempt, at_ms, begun_ms; /* at_ms 0: none yet */
 	int node;
 	double values[LINES]; /* at that time; NAN: not told */
+	size_t runs, parts;   /* that are drawn; stretches of a curve, by that */
 };
 
 static void end_moment(struct usage_curves *curves)
@@ -68,8 +70,13 @@ static double sum(double a, double b)
 static int on_figure(void *arg, const struct run_reading *reading, struct err **err)
 {
 	struct usage_curves *curves = arg;
-	const struct usage_point point = { reading->attempt, reading->node,  reading->metric,
-					   reading->step,    reading->at.ms, reading->value };
+	const struct usage_point point = { .attempt = reading->attempt,
+					   .start = reading->start,
+					   .node = reading->node,
+					   .figure = reading->metric,
+					   .step = reading->step,
+					   .at_ms = reading->at.ms,
+					   .value = reading->value };
 	bool is_device = point.figure >= USAGE_DEVICE;
 
 	(void)err;
@@ -107,19 +114,19 @@ static bool is_drawn(const struct usage_curves *curves, size_t node, size_t line
 	return thin->count > 0 && (line != LINE_SWAP || thin_greatest(thin)->y > 0);
 }
 
-static void add_chart(struct usage_curves *curves, const char *id, bool several, size_t color,
-		      size_t first, json_t *charts)
+static void add_chart(struct usage_curves *curves, const char *id, size_t color, size_t first,
+		      json_t *charts)
 {
 	AUTO(auto_free)
-	char *title = several ? mem_format("%s, run %s", rows[first].title, id)
-			      : mem_copy(rows[first].title);
+	char *title = curves->runs > 1 ? mem_format("%s, run %s", rows[first].title, id)
+				       : mem_copy(rows[first].title);
 	json_t *chart = curves_chart_new(title, rows[first].unit, "seconds since the first sample");
 	size_t drawn = 0;
 
 	for (size_t node = 0; node < NODES_DRAWN; node++)
 		for (size_t i = first; i < LINES && rows[i].title == rows[first].title; i++)
 			if (is_drawn(curves, node, i)) {
-				curves_chart_line(chart, &curves->lines[node][i], PARTS,
+				curves_chart_line(chart, &curves->lines[node][i], curves->parts,
 						  mem_format("node %zu, %s", node, rows[i].name),
 						  color + node, i > first);
 				drawn++;
@@ -132,12 +139,20 @@ static void add_chart(struct usage_curves *curves, const char *id, bool several,
 		json_decref(chart);
 }
 
-static void add_charts(struct usage_curves *curves, const char *id, bool several, size_t color,
-		       json_t *charts)
+static void add_charts(struct usage_curves *curves, const char *id, size_t color, json_t *charts)
 {
+	size_t lines = 0;
+
+	for (size_t node = 0; node < NODES_DRAWN; node++)
+		for (size_t i = 0; i < LINES; i++)
+			lines += is_drawn(curves, node, i);
+	if (lines > 0)
+		curves->parts = POINTS_MAX / 2 / (curves->runs * lines);
+	if (curves->parts > PARTS)
+		curves->parts = PARTS;
 	for (size_t i = 0; i < LINES; i++)
 		if (i == 0 || rows[i].title != rows[i - 1].title)
-			add_chart(curves, id, several, color, i, charts);
+			add_chart(curves, id, color, i, charts);
 }
 
 static bool has_steps(const json_t *plan)
@@ -156,7 +171,7 @@ static void put_findings(struct usage_curves *curves, json_t *run)
 	js_put(run, "usage", usage);
 }
 
-int node_usage_put(struct journal *journal, json_t *run, bool several, size_t color, json_t *charts,
+int node_usage_put(struct journal *journal, json_t *run, size_t runs, size_t color, json_t *charts,
 		   struct err **err)
 {
 	AUTO(run_series_freep) struct run_series *series = NULL;
@@ -167,13 +182,14 @@ int node_usage_put(struct journal *journal, json_t *run, bool several, size_t co
 	if (run_series_open_any(journal, id, &series, err) < 0)
 		return -1;
 	curves = mem_zero(1, sizeof *curves);
+	curves->runs = runs;
 	for (size_t i = 0; i < LINES; i++)
 		curves->values[i] = NAN;
 	curves->rules = usage_rules_new(has_steps(run_series_plan(series)));
 	result = run_usage_each(series, on_figure, curves, err);
 	end_moment(curves);
 	if (result == 0 && curves->at_ms > 0) {
-		add_charts(curves, id, several, color, charts);
+		add_charts(curves, id, color, charts);
 		put_findings(curves, run);
 	}
 	for (size_t node = 0; node < NODES_DRAWN; node++)

@@ -100,7 +100,7 @@ static json_t *notes_of(const struct measure *measure)
 					   "comparison, and its times mean nothing."));
 	if (measure->is_benchmark)
 		json_array_append_new(
-			notes, json_string("This is a benchmark ('benchmark: true'): nothing "
+			notes, json_string("This is a benchmark ('benchmark: true'): no checkpoint "
 					   "was uploaded while its command ran, and no step "
 					   "is measured in which it saved."));
 	if (!has_ended(measure))
@@ -366,6 +366,8 @@ static json_t *data_of(struct compare *compare, struct curves *curves, const jso
 static int measure_all(struct compare *compare, struct curves *curves, struct journal *journal,
 		       json_t *runs, json_t *used, struct err **err)
 {
+	size_t drawn = compare->count < REPORT_DRAWN_MAX ? compare->count : REPORT_DRAWN_MAX;
+
 	for (size_t i = 0; i < compare->count; i++) {
 		struct seen seen = { .curves = &curves[i] };
 		const struct measure_watch watch = { .arg = &seen,
@@ -382,7 +384,7 @@ static int measure_all(struct compare *compare, struct curves *curves, struct jo
 		if (result == 0 && i < REPORT_DRAWN_MAX && compare->runs[i].plan)
 			result = node_usage_put(journal,
 						json_array_get(runs, json_array_size(runs) - 1),
-						compare->count > 1, i, used, err);
+						drawn, i, used, err);
 		if (result < 0)
 			return -1;
 	}

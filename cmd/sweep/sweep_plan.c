@@ -37,7 +37,9 @@ static int put_graphs(struct sweep_plan *all, json_t *plan, size_t number, json_
 	const char *key;
 	json_t *seen;
 
-	image_plan_try(plan);
+	/* The digest of its image is asked for when a cell begins, if no key needs it. */
+	if (json_object_get(plan, "compile"))
+		image_plan_try(plan);
 	key = plan_graph_key(plan);
 	seen = key ? json_object_get(all->keys, key) : NULL;
 	js_put_str(cell, "graph_key", key);

@@ -170,12 +170,13 @@ void main_node_exit_wait(struct agent *agent)
 		agent->exit != 0 || agent->stopped ? config->grace_ms + PEERS_STOP_MS : INT64_MAX;
 
 	leaving.nodes = nodes;
-	if (!is_needed(agent))
-		return;
 	for (;;) {
 		if (agent->ended_due) /* no uploader is left to do it */
 			agent->ended_due =
 				!node_flag_set(config, agent->store, ENDED_FILE, json_object());
+		/* Without the flag nobody would judge the silence of the others. */
+		if (!agent->ended_due && !is_needed(agent))
+			return;
 		read_nodes(agent, &leaving, now);
 		now = clock_mono_now();
 		if (all_gone(&leaving, now) ||

@@ -3,8 +3,9 @@
  * when its main node exits (User Guide, "Multi-node parallel jobs"), whatever they are doing. So
  * node 0 leaves last: when each of the others has reported its end, has shown no sign of life
  * for PEERS_SILENT_MS, or, if the attempt has failed, has had time to stop. A signal ends the
- * wait. A node with a live agent shows that (ALIVE_FILE), and sees to it that its command comes
- * to an end (watchdog.h).
+ * wait. On every engine it stays while it could not tell the others that it has ended (ENDED_FILE),
+ * because from then on each of them judges its own silence. A node with a live agent shows that
+ * (ALIVE_FILE), and sees to it that its command comes to an end (watchdog.h).
  */
 #ifndef STK_NODE_MAIN_NODE_EXIT_H
 #define STK_NODE_MAIN_NODE_EXIT_H

@@ -29,6 +29,8 @@
  *                       the place in the file). With sagemaker.launcher: toolkit the
  *                       drivers write these (jobs/series/series_stream.h): number of the
  *                       driver, and readings before it
+ *   node-<k>/usage      (file) what the node did while the command trained (jobs/base/usage.h), in
+ *                       blocks as the series has them; in a bucket such objects, too
  *   node-<k>/log/<offset>  only if the workspace is not a directory: the bytes of that
  *                       log from this offset on (12 digits), for readers that cannot
  *                       reach the file. The bytes of earlier starts of the same job on

@@ -154,6 +154,14 @@ def test_without_network_and_credentials_the_plan_is_made_all_the_same(batch):
     assert batch.stoker("run", batch.spec_path, env=away).code == 4
 
 
+def test_the_plan_of_a_sweep_asks_for_no_digest_where_nothing_is_compiled(batch):
+    """A registry that does not answer would cost each cell its time."""
+    batch.write(compile=None, sweep={"grid": {"env.X": ["1", "2", "3"]}})
+    since = batch.aws.mark()
+    assert len(plan(batch)["cells"]) == 3
+    assert batch.aws.requests("BatchGetImage", since) == 0
+
+
 # --- what runs ---
 
 def test_both_phases_run_what_was_resolved_and_a_moved_tag_is_said(job):

@@ -27,6 +27,9 @@ def test_the_plan_tells_what_the_newest_run_like_it_cost(project):
     assert "cost:    72.00 USD an hour" in said
     assert f"about {2 * warm['estimated']:.2f} USD, like run one" in said
     assert "at most 20.00 USD, by limits.cost" in said
+    # What an eager run costs says nothing about others.
+    project.run("--id", "two", "--set", "debug=true")
+    assert project.plan()["cost"] == warm
     # Another number of steps is another run.
     assert "estimated" not in project.plan("--set", "hyperparameters.max_steps=21")["cost"]
 

@@ -10,6 +10,7 @@ import signal
 import subprocess
 
 import pytest
+import readings
 from project import Project
 from stoker import until
 
@@ -194,6 +195,16 @@ def test_memory_of_devices_that_is_left_unused_is_named(tmp_path):
     assert [row["value"] for row in training.figures("node/device-memory.1")][0] == pytest.approx(20000 / 81559 * 100)
 
 
+@pytest.mark.parametrize("none", ["", "-1"])
+def test_devices_that_the_command_does_not_get_are_none(tmp_path, none):
+    """It uses the whole CPU of a machine with GPUs: nothing waits for a loader."""
+    training = Training(tmp_path / "one", loaders=0, samples=4, CUDA_VISIBLE_DEVICES=none)
+    training.tool("nvidia-smi", NVIDIA % ([0, 0], 1))
+    go([training])
+    names = {row["name"] for row in training.figures()}
+    assert "node/cpu" in names and not any(name.startswith("node/device") for name in names), names
+
+
 HABITS = {
     "floods": "while True: sys.stdout.buffer.write(bytes(range(256)) * 256)",
     "never ends a line": "while True: print('0, 50, ' * 100, end='', flush=True)",
@@ -255,7 +266,7 @@ def test_swapping_is_named(tmp_path):
     trainings = [make(tmp_path / str(i)) for i in range(TIMES)]
     for training in trainings:
         training.process = subprocess.Popen(
-            ["unshare", "-m", "--propagation", "private", os.environ["STOKER"], "run", training.spec_path, "--id", "one"],
+            ["unshare", "-m", "--propagation", "private", os.path.abspath(os.environ["STOKER"]), "run", training.spec_path, "--id", "one"],
             cwd=training.source, env=training.env(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     for training in trainings:
         over(training.process)
@@ -263,3 +274,28 @@ def test_swapping_is_named(tmp_path):
         found = training.findings()
         assert list(found) == ["swapping"], found
         assert "at least 1 MiB/s" in found["swapping"][2]
+
+
+def test_a_report_of_many_runs_draws_no_more_points_for_it(tmp_path):
+    """Three runs of four nodes, each of which told seven figures for an hour."""
+    site = Project(tmp_path)
+    site.write(workspace=str(tmp_path / "workspace"), compile={"kind": "none"}, hyperparameters=None, metrics=None,
+               command=["true"], resources={"nodes": 4})
+    begin, runs = 1_800_000_000_000, ("one", "two", "three")
+    for run in runs:
+        site.run("--id", run)
+        for node in range(4):
+            place = f"runs/{run}/train-1/node-{node}"
+            rows = [(figure, second, begin + 1000 * second, (second * 7919 + figure) % 100)
+                    for second in range(3600) for figure in (0, 5, 6, 9, 32, 33, 34)]
+            (tmp_path / "workspace" / place / "usage").write_bytes(readings.blocks(place, rows))
+    assert len(site.ok("--json", "metrics", "one", "node/device.1").lines) == 4 * 3600
+    points = {}
+    for count in (1, 3):
+        page = site.ok("report", *runs[:count], "--output", "-").out
+        charts = json.loads(re.search('<script type="application/json" id="data">(.*?)</script>', page)[1])["charts"]
+        lines = [line for chart in charts if "the agent" in chart["caption"] for line in chart["lines"]]
+        assert len(lines) == count * 4 * 7
+        assert all(max(y for _, y in line["points"]) >= 97 for line in lines)  # no peak is lost
+        points[count] = sum(len(line["points"]) for line in lines)
+    assert 10000 < points[1] and points[3] < 25000, points

@@ -30,8 +30,8 @@ void versions_machine_put(json_t *versions, const char *name, const char *text, 
 	js_put_str(versions, name, plain.text);
 }
 
-/* Reads the begin of a small file; false if it is not there. */
-static bool read_begin(const char *root, const char *path, struct sb *ret)
+/* Reads a small file; false if it is not there, or larger. */
+static bool read_small(const char *root, const char *path, struct sb *ret)
 {
 	AUTO(auto_free) char *file = mem_format("%s%s", root, path);
 	AUTO(err_freep) struct err *ignored = NULL;
@@ -45,7 +45,7 @@ static void add_os(json_t *versions, const char *root)
 	AUTO(sb_release) struct sb text = SB_INIT;
 	const char *at;
 
-	if (!read_begin(root, "/etc/os-release", &text))
+	if (!read_small(root, "/etc/os-release", &text))
 		return;
 	at = text_starts(text.text, name) ? text.text : strstr(text.text, "\nPRETTY_NAME=");
 	if (!at)
@@ -60,7 +60,7 @@ static void add_os(json_t *versions, const char *root)
 static bool add_nvidia(json_t *versions, const char *root)
 {
 	AUTO(sb_release) struct sb text = SB_INIT;
-	const char *at = read_begin(root, NVIDIA_PROC, &text) ? strstr(text.text, " Module") : NULL;
+	const char *at = read_small(root, NVIDIA_PROC, &text) ? strstr(text.text, " Module") : NULL;
 
 	while (at && *at && *at != '\n') {
 		size_t len;
@@ -93,7 +93,7 @@ void versions_machine_add(json_t *versions, const char *root)
 		AUTO(sb_release) struct sb text = SB_INIT;
 
 		if (!json_object_get(versions, drivers[i].name) &&
-		    read_begin(root, drivers[i].path, &text))
+		    read_small(root, drivers[i].path, &text))
 			versions_machine_put(versions, drivers[i].name, text.text,
 					     strcspn(text.text, "\r\n"));
 	}

@@ -278,7 +278,7 @@ static void read_schedule(struct usage_host *host, struct usage_process *process
 static void rate(const struct usage_host *host, struct usage_process *process, double seconds)
 {
 	const struct usage_process none = { 0 }, *was;
-	double run = 0, wait = 0, old = exp(-seconds / MEAN_SECONDS);
+	double ticks, run = 0, wait = 0, old = exp(-seconds / MEAN_SECONDS);
 
 	was = find(host->before, host->before_count, process->pid);
 	if (!was || was->started != process->started)
@@ -287,7 +287,8 @@ static void rate(const struct usage_host *host, struct usage_process *process, d
 		run = (double)(process->run_ns - was->run_ns) / 1e9;
 		wait = (double)(process->wait_ns - was->wait_ns) / 1e9;
 	}
-	process->cpu = 100 * fmax((double)(process->ticks - was->ticks) / TICKS, run) / seconds;
+	ticks = process->ticks > was->ticks ? (double)(process->ticks - was->ticks) : 0;
+	process->cpu = 100 * fmax(ticks / TICKS, run) / seconds;
 	process->busy = fmax(process->cpu, fmin(100, 100 * (run + wait) / seconds));
 	if (was == &none)
 		old = 0;

@@ -81,7 +81,7 @@ int usage_parse_neuron(const char *line, size_t len, struct usage_devices *ret)
 	const json_t *runtimes, *runtime, *machine;
 	struct cores cores = { 0 };
 	double each, memory;
-	int64_t count;
+	int64_t count, joined; /* physical cores that are a logical one */
 	size_t i;
 
 	if (js_parse(line, len, "neuron-monitor's report", &report, &ignored) < 0 ||
@@ -98,9 +98,13 @@ int usage_parse_neuron(const char *line, size_t len, struct usage_devices *ret)
 	each = js_real(machine, "neuroncore_per_device_count", 0);
 	memory = js_real(machine, "neuron_device_memory_size", 0);
 	count = js_int(machine, "neuron_device_count", 0);
+	joined = js_int(machine, "logical_neuroncore_config", 1);
 	count = count > 0 && count <= USAGE_DEVICES_MAX && each >= 1 && each <= USAGE_DEVICES_MAX
 			? count * (int64_t)each
 			: 0;
+	/* The guide does not say whether it counts logical or physical cores: so many there are. */
+	if (joined > 1)
+		count /= joined;
 	for (i = 0; i < USAGE_DEVICES_MAX; i++) {
 		bool is_idle = cores.used > 0 && (int64_t)i < count && !ret->in_use_only;
 

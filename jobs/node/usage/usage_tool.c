@@ -143,6 +143,15 @@ static bool is_list(const char *text)
 	       !text[strspn(text, "0123456789abcdefABCDEFGPUMIgpumi-/,")];
 }
 
+/* True if the command gets none of the devices: what they do is not its doing. An index that is
+ * none ends the list (CUDA C++ Programming Guide, "CUDA Environment Variables"). */
+static bool gets_none(const struct usage_tool_kind *kind, const struct command_env *env)
+{
+	const char *only = kind->only ? command_env_get(env, kind->only) : NULL;
+
+	return only && (!*only || *only == '-');
+}
+
 static void start(struct usage_tool *tool, const struct command_env *env)
 {
 	AUTO(err_freep) struct err *why = NULL;
@@ -187,7 +196,8 @@ void usage_tools_start(struct usage_tool *tools, const struct command_env *env, 
 		tool->line = SB_INIT_MAX(LINE_MAX_BYTES);
 		tool->devices.in_use_only = command_env_get(env, "NEURON_RT_VISIBLE_CORES") ||
 					    command_env_get(env, "NEURON_RT_NUM_CORES");
-		tool->program = health_tool_find(env, tool->kind->name);
+		if (!gets_none(tool->kind, env))
+			tool->program = health_tool_find(env, tool->kind->name);
 		if (tool->program)
 			start(tool, env);
 	}

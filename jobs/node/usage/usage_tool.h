@@ -3,7 +3,7 @@
  * nvidia-smi): run as a child, its lines read from the loop.
  *
  * It must hurt neither the agent nor the command, whatever it does: its output is bounded, nothing
- * waits for it, one that dies or falls silent is started again USAGE_TOOL_STARTS times at most, and
+ * waits for it, one that dies or falls silent is started USAGE_TOOL_STARTS times in all, and
  * one that floods or prints something else is given up, with a word on stderr.
  */
 #ifndef STK_NODE_USAGE_USAGE_TOOL_H

@@ -46,8 +46,9 @@ struct usage_rules {
 	bool has_steps;
 	struct usage_rules_node **nodes; /* owned */
 	size_t count;
-	/* the attempt's node that is told now */
+	/* the attempt's node that is told now, since this start of the command */
 	int64_t attempt;
+	size_t start;
 	struct usage_rules_node *node; /* NULL: none yet */
 	struct usage_sample now, last; /* `last` is whole; at_ms 0: none */
 	int64_t before_ms, first_ms;   /* of the sample before that, and the first; 0: none */
@@ -154,7 +155,7 @@ static void judge(struct usage_rules *rules, const struct usage_sample *sample, 
 	}
 }
 
-/* Another sample follows this one, or the attempt's node is over. */
+/* Another sample follows this one, or the node's command is over. */
 static void end_last(struct usage_rules *rules)
 {
 	const struct usage_sample *last = &rules->last;
@@ -190,7 +191,7 @@ static struct usage_rules_node *node_of(struct usage_rules *rules, int number)
 	return node;
 }
 
-/* The newest sample, which is the last one of its attempt's node, is not judged. */
+/* The newest sample, which is the last one of its node's command, is not judged. */
 static void end_node(struct usage_rules *rules)
 {
 	end_last(rules);
@@ -201,11 +202,13 @@ static void end_node(struct usage_rules *rules)
 
 void usage_rules_add(struct usage_rules *rules, const struct usage_point *point)
 {
-	if (!rules->node || point->node != rules->node->node || point->attempt != rules->attempt) {
+	if (!rules->node || point->node != rules->node->node || point->attempt != rules->attempt ||
+	    point->start != rules->start) {
 		if (rules->node)
 			end_node(rules);
 		rules->node = node_of(rules, point->node);
 		rules->attempt = point->attempt;
+		rules->start = point->start;
 	}
 	if (point->at_ms != rules->now.at_ms) {
 		end_last(rules);

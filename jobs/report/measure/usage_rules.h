@@ -3,9 +3,9 @@
  * usage_rules.def.
  *
  * Only the middle of a training is judged: not what was before the first step and the
- * USAGE_WARM samples after it (where the log tells no steps: the first minute), of each attempt,
- * and not its last sample. Of a node with fewer than USAGE_LEAST samples that are left nothing is
- * said.
+ * USAGE_WARM samples after it (where the log tells no steps: the first minute), of each start of
+ * the command, and not its last sample. Of a node with fewer than USAGE_LEAST samples that are left
+ * nothing is said.
  */
 #ifndef STK_REPORT_MEASURE_USAGE_RULES_H
 #define STK_REPORT_MEASURE_USAGE_RULES_H
@@ -54,6 +54,7 @@ void usage_rules_freep(struct usage_rules **rules); /* for AUTO() */
 
 struct usage_point {
 	int64_t attempt;
+	size_t start; /* number of the command's start in the attempt */
 	int node;
 	size_t figure;
 	int64_t step; /* -1: before the first */

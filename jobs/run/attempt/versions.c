@@ -22,10 +22,6 @@ static void add_row(json_t *rows, const char *name, const json_t *old, const jso
 		return;
 	json_array_append_new(
 		rows, json_pack("{s:s, s:O?, s:O?}", "field", name, "old", old, "new", new));
-	if (!old)
-		js_put(json_array_get(rows, json_array_size(rows) - 1), "old", json_null());
-	if (!new)
-		js_put(json_array_get(rows, json_array_size(rows) - 1), "new", json_null());
 }
 
 json_t *versions_difference(const json_t *old_versions, const json_t *new_versions)

@@ -67,6 +67,23 @@ static void cores_that_the_command_does_not_get_do_not_idle(void **state)
 	tells(&devices.busy[3], 1, 1);
 }
 
+/* Whether the count of a device is that of logical or of physical cores is not known: what is idle
+ * in both meanings is told. */
+static void physical_cores_of_a_logical_one_do_not_idle(void **state)
+{
+	struct usage_devices devices = { 0 };
+	AUTO(auto_free) char *report = mem_format(REPORT, "0", "1");
+	char *logical = strstr(report, "logical_neuroncore_config':1");
+
+	(void)state;
+	logical[strlen("logical_neuroncore_config':")] = '2';
+	assert_int_equal(neuron(&devices, report), 0);
+	tells(&devices.busy[0], 1, 43.01);
+	tells(&devices.busy[1], 1, 0);
+	tells(&devices.busy[2], 0, 0);
+	tells(&devices.busy[3], 0, 0);
+}
+
 static void odd_reports_tell_nothing_that_is_not_so(void **state)
 {
 	static const char *const wrong[] = {
@@ -153,6 +170,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_report_tells_the_cores_in_use_and_those_that_nobody_uses),
 		cmocka_unit_test(cores_that_the_command_does_not_get_do_not_idle),
+		cmocka_unit_test(physical_cores_of_a_logical_one_do_not_idle),
 		cmocka_unit_test(odd_reports_tell_nothing_that_is_not_so),
 		cmocka_unit_test(a_row_tells_a_gpu),
 		cmocka_unit_test(what_is_no_row_tells_nothing),

@@ -143,6 +143,30 @@ static void warm_up_and_the_last_sample_are_not_judged(void **state)
 	assert_true(fabs(judged - 10) < 1e-9);
 }
 
+/* The service has started the command again: it loads, compiles, and makes steps. */
+static void each_start_of_an_attempt_has_a_warm_up(void **state)
+{
+	AUTO(usage_rules_freep) struct usage_rules *rules = usage_rules_new(true);
+	AUTO(auto_free) char *text = NULL;
+	struct moment waits = host_alone;
+
+	(void)state;
+	waits.trainer = 10;
+	waits.loaders = 99;
+	train(rules, USAGE_WARM + 6, &host_alone);
+	here.at_ms += 300000;
+	here.start = 1;
+	here.step = -1;
+	train(rules, 100, &waits);
+	here.step = 1;
+	train(rules, USAGE_WARM, &waits);
+	train(rules, 6, &host_alone);
+	here.start = 0;
+	text = found(rules);
+	assert_string_equal(text, "");
+	assert_true(fabs(judged - (2 * 5)) < 1e-9);
+}
+
 static void without_steps_the_first_minute_is_not_judged(void **state)
 {
 	AUTO(usage_rules_freep) struct usage_rules *rules = usage_rules_new(false);
@@ -243,6 +267,7 @@ int main(void)
 		cmocka_unit_test(what_is_healthy_has_no_name),
 		cmocka_unit_test(each_bottleneck_is_named),
 		cmocka_unit_test(warm_up_and_the_last_sample_are_not_judged),
+		cmocka_unit_test(each_start_of_an_attempt_has_a_warm_up),
 		cmocka_unit_test(without_steps_the_first_minute_is_not_judged),
 		cmocka_unit_test(of_a_few_samples_nothing_is_said),
 		cmocka_unit_test(nodes_and_attempts_are_told_apart),
