@@ -153,7 +153,7 @@ int sweep_view(struct journal *journal, const json_t *record, json_t **ret, stru
 	const json_t *cell;
 	AUTO(seen_release) struct sweep_seen seen = { 0 };
 	size_t i;
-	int stopped = sweep_record_is_stopped(journal, js_str(record, "sweep"), err);
+	int stopped = sweep_record_is_stopped(journal, js_str(record, "sweep"), NULL, err);
 
 	for (i = 0; i < STK_LENGTH(told); i++)
 		js_put_str(view, told[i], js_str(record, told[i]));

@@ -431,13 +431,16 @@ static int64_t pause_ms(const struct sweep_work *work)
 static int heed_stop(struct sweep_work *work, struct err **err)
 {
 	const char *id = js_str(work->options->record, "sweep");
-	int stopped = work->leaving ? 0 : sweep_record_is_stopped(work->options->journal, id, err);
+	AUTO(auto_free) char *reason = NULL;
+	int stopped = 0;
 
+	if (!work->leaving)
+		stopped = sweep_record_is_stopped(work->options->journal, id, &reason, err);
 	if (stopped <= 0)
 		return stopped;
 	work->leaving = true;
 	out_note("sweep %s is stopped: nothing of it begins any more", id);
-	stop_all(work, "the sweep was stopped");
+	stop_all(work, reason);
 	return 0;
 }
 

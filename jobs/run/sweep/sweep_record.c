@@ -273,12 +273,23 @@ int sweep_record_stop(struct journal *journal, const char *id, const char *reaso
 	return write_object(journal, key, stop, err);
 }
 
-int sweep_record_is_stopped(struct journal *journal, const char *id, struct err **err)
+int sweep_record_is_stopped(struct journal *journal, const char *id, char **ret_reason,
+			    struct err **err)
 {
+	AUTO(err_freep) struct err *ignored = NULL;
 	AUTO(auto_free) char *key = mem_format(STOP_KEY, id);
 	AUTO(sb_release) struct sb text = SB_INIT_MAX(RECORD_MAX);
+	json_auto_t *stop = NULL;
+	int found = read_object(journal, key, &text, err);
+	const char *reason;
 
-	return read_object(journal, key, &text, err);
+	if (found <= 0 || !ret_reason)
+		return found;
+	/* A torn file stops the sweep all the same. */
+	(void)!js_parse(text.text, text.len, key, &stop, &ignored);
+	reason = js_str(stop, "reason");
+	*ret_reason = mem_copy(reason && *reason ? reason : "the sweep was stopped");
+	return found;
 }
 
 int sweep_record_clear(struct journal *journal, const char *id, struct err **err)

@@ -39,8 +39,10 @@ int sweep_record_write(struct journal *journal, const json_t *record, struct err
  * write as they go on: {"v": 1, "sweep", "at": UTC, "reason"}. Nothing of it begins any more. */
 int sweep_record_stop(struct journal *journal, const char *id, const char *reason,
 		      struct err **err);
-/* Returns 1 if it is stopped, 0, -1. */
-int sweep_record_is_stopped(struct journal *journal, const char *id, struct err **err);
+/* Returns 1 if it is stopped, 0, -1. With 1, *ret_reason, unless ret_reason is NULL, is the reason
+ * for its runs, which the caller frees. */
+int sweep_record_is_stopped(struct journal *journal, const char *id, char **ret_reason,
+			    struct err **err);
 
 /* Forgets the sweep; its runs stay. */
 int sweep_record_remove(struct journal *journal, const char *id, struct err **err);
