@@ -53,7 +53,8 @@ static void grow(json_t *object, const char *key, int64_t by)
 
 static void count_machines(struct run_tally *tally, const struct event *ev)
 {
-	int64_t cause = EVENT_HAS(ev, cause_node) ? ev->cause_node : 0;
+	int64_t ended = EVENT_HAS(ev, node) ? ev->node : 0;
+	int64_t cause = EVENT_HAS(ev, cause_node) ? ev->cause_node : ended;
 	json_t *host;
 	size_t i;
 

@@ -351,10 +351,10 @@ int attempt_end_record(struct attempt_watch *watch, const struct engine_status *
 	EVENT_SET_STR(&ev, mount, report.mount);
 	if (node_report_was_stopped(&report, STOPPED_STALL))
 		EVENT_SET(&ev, hang, report.stall.silent_ms);
-	if (classification.class != CLASS_NONE) {
+	if (classification.class != CLASS_NONE)
 		EVENT_SET_STR(&ev, signature, classification.signature);
+	if (classification.node != classification.end_node)
 		EVENT_SET(&ev, cause_node, classification.node);
-	}
 	unpassed = unpassed_hint(watch->driver->plan, watch->phase, &classification);
 	if (classification.class != CLASS_NONE || watch->unread) {
 		EVENT_SET_STR(&ev, evidence,
