@@ -45,7 +45,8 @@ void aws_freep(struct aws **aws); /* drops calls under way */
 /* A call. All pointers must stay valid until the call is done. */
 struct aws_call {
 	enum aws_operation operation;
-	/* S3: raw bytes, encoded here; key NULL: the bucket itself. */
+	/* S3: raw bytes, encoded here; key NULL: the bucket itself. Of other services the key is
+	 * the last part of the path; NULL: the operation's path is the whole. */
 	const char *bucket, *key;
 	const struct sigv4_identity *as; /* NULL: the chain's credentials (credentials.h) */
 	const char *region;              /* NULL: as set */

@@ -104,6 +104,9 @@ lintian             have lintian
 util-linux          have setpriv
 chromium            have chromium
 tidy                have tidy
+tzdata              test -e /usr/share/zoneinfo/Europe/Berlin
+cron                test -x /usr/sbin/cron
+systemd             test -x /lib/systemd/systemd
 '
 
 # Packages of the given list that bring something this machine lacks.

@@ -7,6 +7,7 @@
 #include "cmd/cmd.h"
 #include "cmd/screen/out.h"
 #include "cmd/view/plan_text.h"
+#include "cmd/view/retrain_view.h"
 #include "jobs/base/fs/fs.h"
 #include "jobs/base/text/text.h"
 #include "jobs/cache/gc.h"
@@ -188,13 +189,17 @@ int cmd_cache_why(const struct args *args, struct err **err)
 {
 	AUTO(plan_freep) struct plan *plan = NULL;
 	AUTO(cache_view_clear) struct cache_view view = { .verdict = CACHE_NONE };
+	json_auto_t *stages = NULL;
 	int code = view_of_spec(args, &plan, &view, err);
 
 	if (code != 0)
 		return code;
+	if (retrain_view_caches(plan->json, &stages, err) < 0)
+		return -1;
 	if (out_is_json()) {
 		json_auto_t *object = plan_cache_json(plan->json, &view);
 
+		json_object_update(object, stages);
 		out_json(object);
 	}
 	if (view.verdict == CACHE_UNKNOWN)
@@ -204,6 +209,7 @@ int cmd_cache_why(const struct args *args, struct err **err)
 	if (view.hint)
 		out_hint("%s", view.hint);
 	plan_text_print_changes(view.changed, SIZE_MAX);
+	retrain_view_print_caches(stages);
 	return EXIT_DONE;
 }
 

@@ -45,6 +45,7 @@ static int wait_for_sweep(struct journal *journal, const char *id, int64_t timeo
 			  struct err **err)
 {
 	struct mono since = clock_mono_now();
+	json_auto_t *earlier = NULL;
 	int code = EXIT_DETACHED;
 
 	for (;;) {
@@ -57,8 +58,10 @@ static int wait_for_sweep(struct journal *journal, const char *id, int64_t timeo
 			err_set(err, EXIT_NOT_FOUND, "sweep %s was removed", id);
 			return err_hint(err, "'stoker list' shows all runs");
 		}
-		if (found < 0 || sweep_view(journal, record, &view, &damage, err) < 0)
+		if (found < 0 || sweep_view(journal, record, earlier, &view, &damage, err) < 0)
 			return -1;
+		json_decref(earlier);
+		earlier = json_incref(view);
 		code = sweep_view_exit_code(view);
 		gone = clock_mono_now().ms - since.ms;
 		if (code == EXIT_DETACHED && (timeout_ms == 0 || gone < timeout_ms) &&
@@ -105,15 +108,18 @@ int cmd_wait(const struct args *args, struct err **err)
 
 /* --- resume --- */
 
-/* Starts a background driver if the run goes on; NULL: it needs none. The summary of an ended run
- * is kept if it lacks one, because its driver was killed, for instance. */
+/* Starts a background driver if the run goes on and is not paused; NULL: it needs none. The summary
+ * of an ended run is kept if it lacks one, because its driver was killed, for instance. */
 static int start_driver(struct journal *journal, const char *run, struct background **ret,
 			struct err **err)
 {
-	int code = cmd_run_exit_code(journal, run, err);
+	bool paused = false;
+	int code = cmd_run_exit_code_or_pause(journal, run, &paused, err);
 
+	if (code == EXIT_DETACHED && paused)
+		return 0;
 	if (code == EXIT_DETACHED)
-		code = background_start(journal, run, ret, err);
+		code = background_start(journal, run, NULL, ret, err);
 	else if (code >= 0)
 		cmd_run_summarise(journal, run);
 	return code < 0 ? -1 : 0;
@@ -237,9 +243,10 @@ int cmd_resume(const struct args *args, struct err **err)
 				     : open_patiently(args, &journal, run, err) < 0)
 		return -1;
 	if (!args->given[OPT_DETACH])
-		return foreground_run(args, journal, run, NULL, err);
+		return foreground_run(args, journal, run, NULL, NULL, err);
 	code = cmd_run_exit_code(journal, run, err);
-	return code == EXIT_DETACHED ? foreground_detach(journal, run, err) : code;
+	return code == EXIT_DETACHED ? foreground_detach(journal, run, args->value[OPT_UNTIL], err)
+				     : code;
 }
 
 /* --- stop --- */
@@ -253,7 +260,7 @@ static int see_it_stopped(const struct args *args, struct journal *journal, cons
 
 	for (;;) {
 		AUTO(err_freep) struct err *busy = NULL;
-		int code = foreground_run(args, journal, run, NULL, &busy);
+		int code = foreground_run(args, journal, run, NULL, NULL, &busy);
 
 		if (code < 0 && busy->code != EXIT_BUSY) {
 			*err = TAKE(busy);
@@ -442,7 +449,7 @@ static int sweep_has_ended(struct journal *journal, const json_t *record, struct
 	json_auto_t *view = NULL;
 	int code;
 
-	if (sweep_view(journal, record, &view, &damage, err) < 0)
+	if (sweep_view(journal, record, NULL, &view, &damage, err) < 0)
 		return -1;
 	code = sweep_view_exit_code(view);
 	return !damage && code != EXIT_DETACHED && code != EXIT_STOPPED;
@@ -470,7 +477,7 @@ static int stop_sweep(const struct args *args, struct journal *journal, const js
 		json_auto_t *view = NULL;
 
 		stop.found = 0;
-		if (sweep_view(journal, record, &view, &damage, err) < 0 ||
+		if (sweep_view(journal, record, NULL, &view, &damage, err) < 0 ||
 		    sweep_view_each(view, request_one, &stop, err) < 0 ||
 		    sweep_view_each(view, stop_one, &stop, err) < 0) {
 			err_freep(&stop.trouble);

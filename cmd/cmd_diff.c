@@ -78,10 +78,10 @@ int cmd_diff(const struct args *args, struct err **err)
 	size_t i;
 	int code;
 
-	if (args->sets[0] && !looks_like_a_file(args->operands[0]) &&
+	if ((args->sets[0] || args->uses[0]) && !looks_like_a_file(args->operands[0]) &&
 	    !looks_like_a_file(args->operands[1])) {
 		err_set(err, EXIT_USAGE,
-			"--set and --engine change a spec, and '%s' and '%s' are runs",
+			"--set, --engine and --use change a spec, and '%s' and '%s' are runs",
 			args->operands[0], args->operands[1]);
 		return err_hint(err, "write a spec with a dot or a slash, such as ./stoker.yaml");
 	}

@@ -12,7 +12,7 @@ static int print_event(void *arg, const struct event *ev, json_t *row, struct er
 	follow->next = js_int(row, "seq", follow->next) + 1;
 	if (ev && ev->kind == EV_RUN_ENDED)
 		follow->ended = true;
-	out_json(row);
+	out_json_exact(row);
 	return 0;
 }
 

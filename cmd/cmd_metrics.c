@@ -11,7 +11,7 @@
 #include "jobs/base/usage.h"
 #include "jobs/run/attempt/run_usage.h"
 
-/* What is asked for. */
+/* The question of a command line. */
 struct metrics_query {
 	const char *run;
 	bool *wanted;    /* by metric; NULL: all */
@@ -26,7 +26,7 @@ struct metrics_query {
 	char at_text[UTC_TEXT];
 };
 
-/* What is special about a reading, in a word. */
+/* Returns in a word what is special about a reading. */
 static const char *mark_of(const struct run_reading *reading)
 {
 	if (!reading->counts)

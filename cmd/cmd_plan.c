@@ -3,6 +3,7 @@
 
 #include "aws/aws.h"
 #include "aws/credentials/settings.h"
+#include "cmd/args/machine_here.h"
 #include "cmd/args/spec_args.h"
 #include "cmd/cmd.h"
 #include "cmd/screen/out.h"
@@ -10,11 +11,21 @@
 #include "cmd/view/cost_view.h"
 #include "cmd/view/mode_comparison_view.h"
 #include "cmd/view/plan_text.h"
+#include "cmd/view/retrain_known.h"
+#include "cmd/view/retrain_view.h"
 #include "jobs/engine/delivery/agent_delivery.h"
 #include "jobs/run/attempt/order.h"
 #include "jobs/run/journal/journal.h"
 #include "jobs/run/plan/aws_account.h"
 #include "jobs/run/plan/health.h"
+#include "jobs/spec/machines/compatibility.h"
+
+/* True for the phases that fill the cache. */
+static bool is_ahead(const json_t *phase)
+{
+	return js_is(phase, "phase", flow_phase_names[PHASE_PRECOMPILE]) ||
+	       js_is(phase, "phase", flow_phase_names[PHASE_VERIFY]);
+}
 
 /* Returns only the phases that would run: a warm cache needs no phase 1. */
 static json_t *phases_json(const json_t *plan, enum cache_state verdict)
@@ -23,7 +34,7 @@ static json_t *phases_json(const json_t *plan, enum cache_state verdict)
 	size_t i;
 
 	json_array_foreach (json_object_get(plan, "phases"), i, phase)
-		if (verdict != CACHE_WARM || strcmp(js_str(phase, "phase"), "train") == 0)
+		if (verdict != CACHE_WARM || !is_ahead(phase))
 			json_array_append(phases, phase);
 	return phases;
 }
@@ -69,6 +80,26 @@ static char *agent_words(const json_t *plan)
 		       : agent_delivery_words(plan);
 }
 
+/* Returns what the tag of the plan's image says; NULL if it says nothing. */
+static json_t *tag_of(const json_t *plan)
+{
+	const char *image = json_string_value(js_path(plan, "spec.image"));
+
+	return image ? compatibility_image(image) : NULL;
+}
+
+/* Returns "pytorch 2.9.0, Neuron SDK 2.29.1, Python 3.12"; NULL for NULL. The caller frees it. */
+static char *image_words(const json_t *tag)
+{
+	const char *framework = js_str(tag, "framework"), *sdk = js_str(tag, "sdk");
+
+	if (!tag)
+		return NULL;
+	return mem_format("%s %s, %s%s, Python %s", framework ? framework : "version",
+			  js_str(tag, "framework_version"), sdk ? "Neuron SDK " : "for ",
+			  sdk ? sdk : js_str(tag, "device"), js_str(tag, "python"));
+}
+
 static void print_modes(const json_t *plan)
 {
 	const json_t *debug = json_object_get(plan, "debug");
@@ -85,7 +116,31 @@ static void print_modes(const json_t *plan)
 		out_line("  %s=%s", name, json_string_value(value));
 }
 
-static void print_plan(const json_t *plan, const struct cache_view *view)
+/* Prints the names of the phases that would run. `unknown`: whether the cache is warm is. */
+static void print_phases(const json_t *plan, const json_t *caches, bool ahead, bool unknown)
+{
+	AUTO(sb_release) struct sb names = SB_INIT;
+	const json_t *phase;
+	size_t i;
+
+	json_array_foreach (json_object_get(plan, "phases"), i, phase) {
+		const char *name = js_str(phase, "phase");
+
+		if (!ahead && is_ahead(phase))
+			continue;
+		if (json_object_get(json_object_get(caches, name), "precompile"))
+			sb_addf(&names, ", precompile for %s", name);
+		sb_addf(&names, "%s%s", names.len > 0 ? ", " : "", name);
+	}
+	out_line("phases:  %s%s", names.text,
+		 !ahead || !unknown ? ""
+		 : json_object_get(plan, "promote")
+			 ? "; if the cache is warm, without the first two"
+			 : "; if the cache is warm, train alone");
+}
+
+static void print_plan(const json_t *plan, const struct cache_view *view, const json_t *baseline,
+		       const json_t *caches)
 {
 	const json_t *source = json_object_get(plan, "source");
 	const char *commit = js_str(source, "commit");
@@ -96,6 +151,8 @@ static void print_plan(const json_t *plan, const struct cache_view *view)
 	AUTO(auto_free) char *health = health_plan_words(plan);
 	AUTO(auto_free) char *agent = agent_words(plan);
 	AUTO(auto_free) char *inherited = inherited_words(plan);
+	json_auto_t *tag = tag_of(plan);
+	AUTO(auto_free) char *image = image_words(tag);
 	json_t *phase;
 	size_t i;
 
@@ -115,36 +172,51 @@ static void print_plan(const json_t *plan, const struct cache_view *view)
 		out_line("  -v, or 'stoker cache why', names them all");
 	if (view->hint && !unknown)
 		out_line("         %s", view->hint);
+	machine_here_print(plan);
 	if (health)
 		out_line("health:  %s", health);
+	if (image)
+		out_line("image:   %s, by its tag", image);
 	if (agent)
 		out_line("agent:   %s", agent);
 	if (inherited)
 		out_line("env:     %s", inherited);
 	print_modes(plan);
-	out_line("phases:  %s%s", ahead ? "precompile, verify, train" : "train",
-		 ahead && unknown ? "; if the cache is warm, train alone" : "");
+	print_phases(plan, caches, ahead, unknown);
 	json_array_foreach (json_object_get(plan, "phases"), i, phase) {
 		AUTO(auto_free) char *line = plan_text_command(json_object_get(phase, "command"));
 
-		if (line && (ahead || strcmp(js_str(phase, "phase"), "train") == 0))
+		if (line && (ahead || !is_ahead(phase)))
 			out_line("  %-10s %s", js_str(phase, "phase"), line);
 	}
+	retrain_view_print(plan, baseline, caches);
 	plan_text_print_derived(plan);
 	plan_text_print_measures(plan, ahead);
 	print_not_held(plan);
+}
+
+/* Returns the request of a phase, borrowed, but none of a stage's phase 1; NULL: none. */
+static const json_t *request_of(const json_t *requests, enum phase phase)
+{
+	const json_t *request;
+	size_t i;
+
+	json_array_foreach (requests, i, request)
+		if (js_is(request, "phase", flow_phase_names[phase]) &&
+		    !json_object_get(request, "stage"))
+			return request;
+	return NULL;
 }
 
 /* Returns the difference between the two phases that start a job: in the orders of their agents,
  * or in the member `sent` of the request. NULL if there is a single phase. */
 static json_t *difference_of(const json_t *requests, const char *sent)
 {
+	static const enum phase phases[] = { PHASE_PRECOMPILE, PHASE_TRAIN };
 	const json_t *sides[2];
 
-	if (json_array_size(requests) != 2)
-		return NULL;
 	for (size_t i = 0; i < 2; i++) {
-		const json_t *request = json_array_get(requests, i);
+		const json_t *request = request_of(requests, phases[i]);
 		const json_t *sends = json_object_get(request, "sends");
 
 		sides[i] = sent ? json_object_get(json_array_get(sends, 0), sent) : request;
@@ -172,7 +244,7 @@ static void print_unknown(const char *label, const char *what, const struct err 
 /* Returns the facts that are unknown: an array, empty if all are known, and prints them. The
  * cache already has its own line. The region matters only if the plan needs one. */
 static json_t *print_all_unknown(const json_t *plan, const struct cache_view *view,
-				 const struct err *runs)
+				 const struct err *runs, const struct err *promoted)
 {
 	AUTO(err_freep) struct err *region = NULL;
 	const json_t *image = json_object_get(plan, "image");
@@ -185,9 +257,15 @@ static json_t *print_all_unknown(const json_t *plan, const struct cache_view *vi
 		out_line("image:   not known: %s; the job is submitted with its tag", unresolved);
 		add_unknown("image", unresolved, js_str(image, "hint"), rows);
 	}
+	if (machine_here_unknown(plan)) {
+		out_line("machine: not known: %s", machine_here_unknown(plan));
+		add_unknown("machine", machine_here_unknown(plan),
+			    "name the type in resources.instance", rows);
+	}
 	if (aws_account_needs_region(plan) && !aws_region(&region))
 		print_unknown("region:", "region", region, rows);
 	print_unknown("runs:", "earlier runs", runs, rows);
+	print_unknown("promoted:", "promoted model", promoted, rows);
 	return rows;
 }
 
@@ -206,6 +284,31 @@ static json_t *health_json(const json_t *plan)
 	return ret;
 }
 
+/* Returns what the line of JSON says of the plan itself. */
+static json_t *plan_json(const struct plan *plan, const json_t *shown,
+			 const struct cache_view *view, const json_t *baseline,
+			 const json_t *caches)
+{
+	static const char *const as_is[] = { "spec",    "origins", "engine",    "length", "width",
+					     "derived", "source",  "benchmark", "debug" };
+	AUTO(auto_free) char *agent = agent_words(plan->json);
+	json_t *result = json_object();
+
+	for (size_t i = 0; i < STK_LENGTH(as_is); i++)
+		js_put(result, as_is[i], json_incref(json_object_get(plan->json, as_is[i])));
+	js_put(result, "cache", plan_cache_json(plan->json, view));
+	js_put(result, "phases", phases_json(shown, view->verdict));
+	js_put(result, "machine", machine_here_view(plan->json));
+	js_put(result, "health", health_json(plan->json));
+	js_put(result, "image", tag_of(plan->json));
+	retrain_view_put(plan->json, baseline, caches, result);
+	js_put(result, "inherited", inherited_of_plan(plan->json));
+	js_put(result, "not_held", toolkit_limits_not_held(plan->json));
+	js_put_str(result, "agent", agent);
+	js_put_str(result, "plan_digest", plan->digest);
+	return result;
+}
+
 int cmd_plan(const struct args *args, struct err **err)
 {
 	AUTO(journal_freep) struct journal *journal = NULL;
@@ -214,9 +317,9 @@ int cmd_plan(const struct args *args, struct err **err)
 	AUTO(cache_view_clear) struct cache_view view = { .verdict = CACHE_NONE };
 	json_auto_t *result = NULL, *shown = NULL, *requests = NULL, *difference = NULL;
 	json_auto_t *comparison = NULL, *cost = NULL, *unknown = NULL, *sweep = NULL;
-	json_auto_t *preload = NULL;
+	json_auto_t *preload = NULL, *baseline = NULL, *caches = NULL;
 	AUTO(err_freep) struct err *runs = NULL;
-	AUTO(auto_free) char *agent = NULL;
+	AUTO(err_freep) struct err *promoted = NULL;
 	int code;
 
 	/* A plan can do without services: facts are left open if a service does not answer soon. */
@@ -231,7 +334,8 @@ int cmd_plan(const struct args *args, struct err **err)
 	if (sweep)
 		return sweep_plan_print(journal, spec, sweep, plan, err);
 	image_plan_try(plan->json);
-	if (cache_view_try(plan->json, &view, err) < 0)
+	if (cache_view_try(plan->json, &view, err) < 0 ||
+	    retrain_view_caches(plan->json, &caches, err) < 0)
 		return -1;
 	comparison =
 		mode_comparison_find(journal, js_str(plan->json, "name"),
@@ -247,41 +351,28 @@ int cmd_plan(const struct args *args, struct err **err)
 	if (!difference)
 		difference = difference_of(requests, "body");
 	preload = cache_preload_view(plan->json);
+	baseline = retrain_known(plan->json, &promoted);
 	if (!out_is_json()) {
-		print_plan(shown, &view);
+		print_plan(shown, &view, baseline, caches);
 		plan_text_print_preload(preload);
+		if (out_is_verbose())
+			plan_text_print_origins(plan->json);
 		cmd_print_cost_before(plan->json, cost);
 		cmd_print_comparison_or_advice(comparison);
-		unknown = print_all_unknown(plan->json, &view, runs);
+		unknown = print_all_unknown(plan->json, &view, runs, promoted);
 		if (args->given[OPT_REQUESTS])
 			plan_text_print_requests(shown, requests, difference);
 		return EXIT_DONE;
 	}
-	agent = agent_words(plan->json);
-	result = json_object();
-	js_put(result, "spec", json_incref(json_object_get(plan->json, "spec")));
-	js_put_str(result, "engine", js_str(plan->json, "engine"));
-	js_put(result, "cache", plan_cache_json(plan->json, &view));
-	js_put(result, "phases", phases_json(shown, view.verdict));
-	js_put(result, "length", json_incref(json_object_get(plan->json, "length")));
-	js_put(result, "width", json_incref(json_object_get(plan->json, "width")));
-	js_put(result, "health", health_json(plan->json));
-	js_put(result, "derived", json_incref(json_object_get(plan->json, "derived")));
+	result = plan_json(plan, shown, &view, baseline, caches);
 	js_put(result, "preload", json_array_size(preload) > 0 ? TAKE(preload) : NULL);
 	js_put(result, "cost", TAKE(cost));
 	js_put(result, "requests", TAKE(requests));
 	js_put(result, "difference", TAKE(difference));
-	js_put(result, "source", json_incref(json_object_get(plan->json, "source")));
-	js_put(result, "inherited", inherited_of_plan(plan->json));
-	js_put(result, "not_held", toolkit_limits_not_held(plan->json));
-	js_put(result, "benchmark", json_incref(json_object_get(plan->json, "benchmark")));
-	js_put(result, "debug", json_incref(json_object_get(plan->json, "debug")));
 	js_put(result, "modes", TAKE(comparison));
-	unknown = print_all_unknown(plan->json, &view, runs);
+	unknown = print_all_unknown(plan->json, &view, runs, promoted);
 	if (json_array_size(unknown) > 0)
 		js_put(result, "not_known", TAKE(unknown));
-	js_put_str(result, "agent", agent);
-	js_put_str(result, "plan_digest", plan->digest);
-	out_json(result);
+	out_json_exact(result); /* as status shows the same figures */
 	return EXIT_DONE;
 }

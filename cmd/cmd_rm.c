@@ -141,7 +141,7 @@ static int add_sweep(struct journal *journal, const json_t *record, json_t *ret,
 	AUTO(err_freep) struct err *damage = NULL; /* is told as the run is removed */
 	json_auto_t *view = NULL;
 
-	if (sweep_view(journal, record, &view, &damage, err) < 0)
+	if (sweep_view(journal, record, NULL, &view, &damage, err) < 0)
 		return -1;
 	state = js_str(view, "state");
 	if (sweep_view_exit_code(view) != EXIT_DETACHED)

@@ -12,11 +12,12 @@
 #include "jobs/base/process/program.h"
 #include "jobs/base/text/text.h"
 #include "jobs/report/printed/printed.h"
+#include "jobs/spec/fields/field.h"
 #include "jobs/spec/template.h"
 
 /* The steps of docs/porting.md, in their order. A starter spec names its own: "# Step: NAME". */
 static const char *const port_steps[] = { "does it fit", "make it run", "make it fast",
-					  "make it converge" };
+					  "make it converge", "keep it up to date" };
 
 static bool template_is_of(const struct embedded_file *file, const char *step)
 {
@@ -122,6 +123,51 @@ int cmd_init(const struct args *args, struct err **err)
 	return EXIT_DONE;
 }
 
+static void add_word(struct sb *words, const char *word)
+{
+	sb_addf(words, "%s%s", words->len ? " " : "", word);
+}
+
+/* Adds the fields that are not there already. */
+static void add_fields(struct sb *words, const json_t *fields)
+{
+	const json_t *field;
+	size_t i;
+
+	json_array_foreach (fields, i, field)
+		if (!field_word_in(words->text, json_string_value(field)))
+			add_word(words, json_string_value(field));
+}
+
+/* Says that a spec is valid, and with which of its profiles, if it is not in every way. */
+static void tell_valid(const char *path, const json_t *ways)
+{
+	AUTO(sb_release) struct sb whole = SB_INIT;
+	AUTO(sb_release) struct sb missing = SB_INIT;
+	AUTO(auto_free) char *with = NULL;
+	AUTO(auto_free) char *lacks = NULL;
+	const json_t *way;
+	size_t i;
+
+	json_array_foreach (ways, i, way) {
+		const json_t *fields = json_object_get(way, "missing");
+
+		if (i == 0)
+			add_fields(&missing, fields);
+		else if (json_array_size(fields) == 0)
+			add_word(&whole, js_str(way, "use"));
+	}
+	with = field_words_list(whole.text, missing.len ? " or " : " and ");
+	lacks = field_words_list(missing.text, " and ");
+	if (missing.len)
+		out_line("%s is valid with --use %s; without a profile it lacks %s", path, with,
+			 lacks);
+	else if (whole.len)
+		out_line("%s is valid, alone and with each of %s", path, with);
+	else
+		out_line("%s is valid", path);
+}
+
 int cmd_validate(const struct args *args, struct err **err)
 {
 	int code = EXIT_DONE;
@@ -133,16 +179,16 @@ int cmd_validate(const struct args *args, struct err **err)
 		return err_hint(err, "omit one of them");
 	}
 	for (int i = 0; i < args->operand_count; i++) {
-		AUTO(spec_freep) struct spec *spec = NULL;
+		json_auto_t *ways = NULL;
 		AUTO(err_freep) struct err *unreadable = NULL;
-		int one = spec_from_args(args, args->operands[i], &spec, &unreadable);
+		int one = spec_args_check(args, args->operands[i], &ways, &unreadable);
 
 		if (one < 0) {
 			spec_args_unreadable(args, args->operands[i], unreadable);
 			one = (int)unreadable->code;
 		}
 		if (one == 0)
-			out_line("%s is valid", args->operands[i]);
+			tell_valid(args->operands[i], ways);
 		else
 			code = one;
 	}

@@ -39,7 +39,7 @@ static int watch_turn(struct follow *follow)
 		return 0;
 	if (cmd_run_view_whole(follow->journal, follow->run, &status, follow->err) < 0)
 		return -1;
-	out_json(status);
+	out_json_exact(status);
 	return 0;
 }
 
@@ -73,7 +73,7 @@ static int show_sweep(const struct args *args, struct journal *journal, const js
 		return err_hint(err, "'stoker wait %s' waits for the end of the sweep",
 				js_str(record, "sweep"));
 	}
-	if (sweep_view(journal, record, &view, &damage, err) < 0)
+	if (sweep_view(journal, record, NULL, &view, &damage, err) < 0)
 		return -1;
 	sweep_view_print(view);
 	if (damage) {
@@ -104,7 +104,7 @@ int cmd_status(const struct args *args, struct err **err)
 	if (!out_is_json())
 		status_text_print_status(status);
 	else if (!watched)
-		out_json(status);
+		out_json_exact(status);
 	return args->given[OPT_EXIT_CODE] ? (int)js_int(status, "exit_code", EXIT_DETACHED)
 					  : EXIT_DONE;
 }

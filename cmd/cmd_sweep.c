@@ -61,7 +61,7 @@ static int take_record(struct journal *journal, const char *id, const json_t *sw
 	    (refuse_run(journal, id, err) < 0 || sweep_record_clear(journal, id, err) < 0 ||
 	     sweep_record_make(id, sweep, base->json, base->digest, &record, err) < 0))
 		return -1;
-	/* What refused a cell may be mended by now. */
+	/* The cause that refused a cell may be mended by now. */
 	json_array_foreach (json_object_get(record, "cells"), i, cell)
 		json_object_del(cell, "why");
 	if (sweep_record_write(journal, record, err) < 0)
@@ -107,7 +107,7 @@ static bool sets_metrics(const json_t *sweep)
 	return false;
 }
 
-/* What the table is asked for must be there, before hours of runs are for nothing. */
+/* Metrics that the table is asked for must be there, before hours of runs are for nothing. */
 static int check_question(const struct measure_question *question, const json_t *specs,
 			  struct err **err)
 {

@@ -1,7 +1,7 @@
 /* The table of commands, one row each: source of help, parsing and suggestions. */
 #include "cmd/cmd.h"
 
-#define SPEC_OPTS (OPT_BIT(SET) | OPT_BIT(ENGINE))
+#define SPEC_OPTS (OPT_BIT(USE) | OPT_BIT(SET) | OPT_BIT(ENGINE))
 
 const struct cmd cmd_table[] = {
 	{ "init", "[FILE]", 0, 1, OPT_BIT(TEMPLATE) | OPT_BIT(LIST),
@@ -9,15 +9,18 @@ const struct cmd cmd_table[] = {
 	  "Writes stoker.yaml, or FILE, which must not exist yet. Its line for editors,\n"
 	  "yaml-language-server, names the schema that is installed with this stoker. For a spec\n"
 	  "that people share, write the schema beside it ('stoker schema') and name that.",
-	  cmd_init, .exits = { EXIT_REFUSED },
+	  cmd_init, .is_bare = true, .exits = { EXIT_REFUSED },
 	  .examples = { { "stoker init", "writes stoker.yaml from the starter spec quickstart" },
 			{ "stoker init --list", "shows the starter specs" },
 			{ "stoker init --template slurm job.yaml",
 			  "writes job.yaml from another one" } } },
 	{ "validate", "[SPEC…]", 0, -1, SPEC_OPTS | OPT_BIT(FORMAT),
 	  "check specs, reporting every problem in one go",
-	  "Reads nothing but the specs. Exit code 0: valid (there may be warnings); 3: not.",
-	  cmd_validate, .fallback = "stoker.yaml", .exits = { EXIT_SPEC, EXIT_REFUSED },
+	  "Checks each spec alone and with each of its profiles, or with those of --use. Reads\n"
+	  "nothing but the specs, the files that they extend and your configuration. Exit code 0:\n"
+	  "valid (there may be warnings); 3: not.",
+	  cmd_validate, .is_bare = true, .fallback = "stoker.yaml",
+	  .exits = { EXIT_SPEC, EXIT_REFUSED },
 	  .examples = { { "stoker validate stoker.yaml",
 			  "shows every problem with line, column and cure" },
 			{ "stoker validate --json jobs/*.yaml",
@@ -37,8 +40,9 @@ const struct cmd cmd_table[] = {
 			{ "stoker plan stoker.yaml --requests",
 			  "shows every request, and how the phases differ" } } },
 	{ "run", "[SPEC]", 0, 1,
-	  SPEC_OPTS | OPT_BIT(ID) | OPT_BIT(DETACH) | OPT_BIT(ON_INTERRUPT) | OPT_BIT(ON_HANGUP) |
-		  OPT_BIT(DRY_RUN) | OPT_BIT(REQUESTS) | OPT_BIT(LEASE),
+	  SPEC_OPTS | OPT_BIT(ID) | OPT_BIT(UNTIL) | OPT_BIT(OUTCOME) | OPT_BIT(DETACH) |
+		  OPT_BIT(ON_INTERRUPT) | OPT_BIT(ON_HANGUP) | OPT_BIT(DRY_RUN) |
+		  OPT_BIT(REQUESTS) | OPT_BIT(LEASE),
 	  "carry a job through: precompile, prove the cache, train",
 	  "With --id the command can be repeated: it creates the run, continues it, or returns "
 	  "the\n"
@@ -54,6 +58,29 @@ const struct cmd cmd_table[] = {
 			  "runs as a step of a pipeline; repeated, it starts nothing twice" },
 			{ "stoker run stoker.yaml --set limits.deadline=8h --detach",
 			  "leaves the run to a driver in the background" } } },
+	{ "retrain", "[SPEC]", 0, 1,
+	  SPEC_OPTS | OPT_BIT(ID) | OPT_BIT(AT) | OPT_BIT(WITHOUT) | OPT_BIT(UNTIL) |
+		  OPT_BIT(OUTCOME) | OPT_BIT(DETACH) | OPT_BIT(ON_INTERRUPT) | OPT_BIT(ON_HANGUP) |
+		  OPT_BIT(LEASE),
+	  "train the promoted model on new data, and promote what comes of it",
+	  "One turn: asks for new data first. If there is none, it prints one line and exits with "
+	  "0;\n"
+	  "no run begins. Else the run trains from the promoted model (parent.first while there "
+	  "is\n"
+	  "none), is evaluated, judged by the gate, infers and is promoted, as far as the spec "
+	  "asks.\n"
+	  "With --id the command can be repeated, as 'stoker run': the data that the run was "
+	  "given\n"
+	  "first stays its data.",
+	  cmd_retrain, .fallback = "stoker.yaml",
+	  .exits = { EXIT_RUN_FAILED, EXIT_SPEC, EXIT_REFUSED, EXIT_GATE, EXIT_STOPPED, EXIT_BUSY,
+		     EXIT_DETACHED, EXIT_NOT_FOUND, EXIT_UNREACHABLE },
+	  .examples = { { "stoker retrain stoker.yaml",
+			  "trains on what is new since the promoted model" },
+			{ "stoker retrain stoker.yaml --without week-4",
+			  "leaves out the data that run week-4 was given, until it changes" },
+			{ "stoker retrain stoker.yaml --id nightly-7 --until evaluate",
+			  "runs as a step of a pipeline, up to the evaluation" } } },
 	{ "attach", "[RUN]", 0, 1, 0, "follow a run that another driver drives",
 	  "Ends with the run and returns its exit code. Ctrl-C ends the command, not the run.",
 	  cmd_attach, .fallback = "@last",
@@ -71,11 +98,12 @@ const struct cmd cmd_table[] = {
 			{ "stoker wait --timeout 2h",
 			  "waits for the newest run, two hours at most" } } },
 	{ "resume", "[RUN]", 0, 1,
-	  OPT_BIT(ALL) | OPT_BIT(SALVAGE) | OPT_BIT(DETACH) | OPT_BIT(ON_INTERRUPT) |
-		  OPT_BIT(ON_HANGUP) | OPT_BIT(LEASE),
+	  OPT_BIT(ALL) | OPT_BIT(SALVAGE) | OPT_BIT(UNTIL) | OPT_BIT(DETACH) |
+		  OPT_BIT(ON_INTERRUPT) | OPT_BIT(ON_HANGUP) | OPT_BIT(LEASE),
 	  "take over a run whose driver has died or left",
 	  "Exit code 7: the run has a driver. --all starts a driver in the background for every\n"
-	  "unfinished run without one, and returns once they drive.\n"
+	  "unfinished run without one, and returns once they drive; it leaves paused runs "
+	  "alone.\n"
 	  "--salvage goes on with a run whose journal is damaged: what lies behind its last good\n"
 	  "event is set aside, in 'runs/RUN/damaged' of the state, and nothing is submitted "
 	  "before\n"
@@ -202,26 +230,36 @@ const struct cmd cmd_table[] = {
 			  "shows from which step on the slower compilation pays" },
 			{ "stoker compare native compiled --throughput train_samples_per_second",
 			  "compares by what Hugging Face's Trainer says at the end" } } },
-	{ "export", "RUN [DEST]", 1, 2, OPT_BIT(TO),
-	  "write the metrics of a run for TensorBoard, or as CSV or JSON lines",
-	  "Only values that count are written: of steps that a later attempt made again, the "
-	  "later\n"
-	  "ones. --to tensorboard writes event files into the folder DEST/RUN (DEST is runs if it "
-	  "is\n"
-	  "left out), with the names of the metrics as tags, and further nodes in folders of "
-	  "their\n"
-	  "own. They hold values in single precision. A value before an attempt's first step is "
-	  "at\n"
-	  "the step before it; if the log tells no steps, the values are numbered.\n\n"
-	  "--to csv and --to jsonl write all digits into the file DEST, or on stdout. The same "
-	  "command\n"
-	  "renews what it wrote before.",
-	  cmd_export, .exits = { EXIT_REFUSED, EXIT_NOT_FOUND, EXIT_UNREACHABLE },
+	{ "export", "[RUN|SPEC] [DEST]", 0, 2, SPEC_OPTS | OPT_BIT(TO) | OPT_BIT(OUTPUT),
+	  "write the metrics of a run, or the retraining of a spec, for other programs",
+	  "Of a run only values that count are written: of steps that a later attempt made again,\n"
+	  "the later ones. --to tensorboard writes event files into the folder DEST/RUN (DEST is\n"
+	  "runs if it is left out), with the names of the metrics as tags, and further nodes in\n"
+	  "folders of their own. They hold values in single precision. A value before an "
+	  "attempt's\n"
+	  "first step is at the step before it; if the log tells no steps, the values are "
+	  "numbered.\n"
+	  "--to csv and --to jsonl write all digits.\n\n"
+	  "Of a spec with the sections of a retraining --to step-functions writes a state machine\n"
+	  "whose steps are jobs of AWS Batch, --to sagemaker-pipeline the definition of a "
+	  "pipeline\n"
+	  "whose steps are processing jobs, and --to airflow a DAG to paste. There is a step for\n"
+	  "each phase, the proof of the cache and the gate included: 'retrain SPEC --id ID\n"
+	  "--until PHASE', where the id comes from the execution's name or its scheduled time.\n"
+	  "Exit code 0 goes on, 5 ends the execution, 8 and 75 repeat the step, others fail. The\n"
+	  "section 'driver' of the spec says where the steps run; their image has the spec, and "
+	  "its\n"
+	  "source, in its working directory. Nothing is sent to a service.\n\n"
+	  "DEST or --output is the file; without it a definition, CSV or JSON lines go to stdout.\n"
+	  "The same command renews what it wrote before.",
+	  cmd_export, .exits = { EXIT_SPEC, EXIT_REFUSED, EXIT_NOT_FOUND, EXIT_UNREACHABLE },
 	  .examples = { { "stoker export @last --to tensorboard",
 			  "writes the newest run's curves: 'tensorboard --logdir runs' shows "
 			  "them" },
 			{ "stoker export gpu-7 gpu-7.csv --to csv",
-			  "writes a file for a spreadsheet" } } },
+			  "writes a file for a spreadsheet" },
+			{ "stoker export m5.yaml --to airflow -o dag.py",
+			  "writes a DAG to paste" } } },
 	{ "stats", "", 0, 0, OPT_BIT(SINCE) | OPT_BIT(BY) | OPT_BIT(CSV),
 	  "success rate, goodput, failures and costs over all runs",
 	  "Each figure is printed with its definition. Times and costs come from the ledger, by "
@@ -239,6 +277,20 @@ const struct cmd cmd_table[] = {
 			{ "stoker stats --by instance", "compares types of machines" },
 			{ "stoker stats --by node --csv > nodes.csv",
 			  "writes each machine's runs and failures for a spreadsheet" } } },
+	{ "machines", "[WORD]", 0, 1, 0, "list the instance types that stoker knows",
+	  "Accelerators and their memory, EFA interfaces, USD an hour and an accelerator-hour, "
+	  "whether\n"
+	  "SageMaker trains on ml.TYPE, and where the figures are from. WORD is part of a type's "
+	  "name\n"
+	  "or of its GPU's, or a kind of accelerator: neuron, nvidia. Rows of your own, in\n"
+	  "~/.config/stoker/instances.yaml or where STOKER_INSTANCES says, are among them. A "
+	  "price is\n"
+	  "EC2's, on demand; SageMaker's is another.",
+	  cmd_machines, .exits = { EXIT_SPEC },
+	  .examples = { { "stoker machines", "lists all machines" },
+			{ "stoker machines trn1", "lists those of one family" },
+			{ "stoker machines h100 --json",
+			  "prints one JSON object a machine with such GPUs" } } },
 	{ "sweep", "[SPEC]", 0, 1,
 	  SPEC_OPTS | OPT_BIT(ID) | OPT_BIT(ON_INTERRUPT) | OPT_BIT(METRIC) | OPT_BIT(THROUGHPUT) |
 		  OPT_BIT(STEP_TIME) | OPT_BIT(TO) | OPT_BIT(CSV) | OPT_BIT(MARKDOWN),
@@ -309,6 +361,63 @@ const struct cmd cmd_table[] = {
 	  .examples = { { "stoker diff gpu-7 gpu-8", "shows what was changed between two runs" },
 			{ "stoker diff @last stoker.yaml",
 			  "shows what was edited since the newest run" } } },
+	{ "schedule add", "[SPEC]", 0, 1,
+	  SPEC_OPTS | OPT_BIT(TO) | OPT_BIT(PRINT) | OPT_BIT(SYSTEM),
+	  "have another scheduler wake stoker when a spec is due",
+	  "The scheduler of --to (systemd, cron or eventbridge) is the alarm clock: it calls\n"
+	  "'stoker schedule run NAME', which decides. Spec and source are pinned beside the "
+	  "model,\n"
+	  "with ${VAR} as it is now, so that later edits do not change a turn; the same command "
+	  "again\n"
+	  "updates both. Secrets from env: are refused: an alarm has no such environment.\n\n"
+	  "A scheduler that leaves out times which a clock change skips gets one more alarm for "
+	  "them.\n"
+	  "cron goes by the clock of this machine, and EventBridge starts a job of driver.image.",
+	  cmd_schedule_add, .fallback = "stoker.yaml",
+	  .exits = { EXIT_SPEC, EXIT_REFUSED, EXIT_UNREACHABLE },
+	  .examples = { { "stoker schedule add stoker.yaml --to systemd",
+			  "sets a timer of this user" },
+			{ "stoker schedule add --to cron --print",
+			  "prints the line for a crontab" } } },
+	{ "schedule ls", "", 0, 0, 0, "list schedules, when they are due, and their alarms",
+	  "An alarm that is not as it was set, or gone, is marked: 'stoker schedule add' sets it\n"
+	  "again.",
+	  cmd_schedule_ls, .exits = { EXIT_REFUSED, EXIT_UNREACHABLE },
+	  .examples = { { "stoker schedule ls", "lists the schedules of this state" } } },
+	{ "schedule rm", "SCHEDULE", 1, 1, 0, "remove the alarms of a schedule",
+	  "SCHEDULE is the name of the spec. Models, and the records of turns beside them, stay.",
+	  cmd_schedule_rm, .exits = { EXIT_REFUSED, EXIT_NOT_FOUND, EXIT_UNREACHABLE },
+	  .examples = { { "stoker schedule rm m5", "removes timer, line or schedules" } } },
+	{ "schedule run", "SCHEDULE|URL", 1, 1,
+	  OPT_BIT(AT) | OPT_BIT(OUTCOME) | OPT_BIT(ON_INTERRUPT) | OPT_BIT(ON_HANGUP) |
+		  OPT_BIT(LEASE),
+	  "run the turn of a schedule that is due",
+	  "What an alarm calls. Computes the due time from the pinned cron and zone, and runs its "
+	  "turn\n"
+	  "as 'stoker retrain' would, unless it was decided before; its run's id is derived from "
+	  "name\n"
+	  "and due time, so several alarms make one run. A turn that nobody drives any more is "
+	  "taken\n"
+	  "over. If one is driven, schedule.overlap says what becomes of this one. Not due: "
+	  "exit 0.\n"
+	  "URL is that of promote.url.",
+	  cmd_schedule_run,
+	  .exits = { EXIT_RUN_FAILED, EXIT_SPEC, EXIT_REFUSED, EXIT_GATE, EXIT_STOPPED,
+		     EXIT_DETACHED, EXIT_NOT_FOUND, EXIT_UNREACHABLE },
+	  .examples = { { "stoker schedule run m5", "runs the turn that is due, if any" },
+			{ "stoker schedule run s3://bucket/models/m5 --at 2026-11-30T02:00:00Z",
+			  "the same for the schedule pinned there, as of that moment" } } },
+	{ "schedule next", "[SPEC]", 0, 1, SPEC_OPTS | OPT_BIT(NUMBER) | OPT_BIT(AT),
+	  "show when a spec is due",
+	  "Due times come from schedule.cron in schedule.timezone, after now or the moment of "
+	  "--at.\n"
+	  "A time that a clock change skips is due in the first minute after the gap; one that "
+	  "comes\n"
+	  "twice is due once, the first time.",
+	  cmd_schedule_next, .fallback = "stoker.yaml", .exits = { EXIT_SPEC, EXIT_REFUSED },
+	  .examples = { { "stoker schedule next", "shows the next ten due times" },
+			{ "stoker schedule next stoker.yaml -n 3 --at 2027-03-27",
+			  "shows what a clock change does" } } },
 	{ "cache ls", "URL", 1, 1, 0, "list the graphs of a compile cache", NULL, cmd_cache_ls,
 	  .exits = { EXIT_REFUSED },
 	  .examples = { { "stoker cache ls .cache/jax",
@@ -363,23 +472,66 @@ const struct cmd cmd_table[] = {
 			  "shows what could be removed; nothing is changed" },
 			{ "stoker cache gc .cache/jax --older-than 30d --delete",
 			  "removes them" } } },
+	{ "promote", "RUN", 1, 1, OPT_BIT(FORCE) | OPT_BIT(REASON) | OPT_BIT(LEASE),
+	  "make the model of a run the current version",
+	  "Copies the model to promote.url, proves every file by its SHA-256, appends an entry to\n"
+	  "the lineage, and moves the pointer current.json. The command can be repeated: it goes "
+	  "on\n"
+	  "where it was ended, and promotes once. A run that a gate refused, that failed, or "
+	  "whose\n"
+	  "turn another version has overtaken needs --force, which needs a --reason. A debug run "
+	  "is\n"
+	  "never promoted. Exit code 5: a gate said no, another version came first, or the model "
+	  "is\n"
+	  "not what the run wrote.",
+	  cmd_promote,
+	  .exits = { EXIT_RUN_FAILED, EXIT_REFUSED, EXIT_GATE, EXIT_BUSY, EXIT_NOT_FOUND,
+		     EXIT_UNREACHABLE },
+	  .examples = { { "stoker promote gpu-7", "makes the newest checkpoint of gpu-7 current" },
+			{ "stoker promote gpu-7 --force --reason 'hold-out was wrong'",
+			  "promotes it although a gate said no" } } },
+	{ "rollback", "[MODEL] [GENERATION]", 0, 2, OPT_BIT(REASON),
+	  "go back to an earlier version of a model",
+	  "Appends an entry to the lineage and moves the pointer; nothing is deleted. Without a\n"
+	  "GENERATION it is the newest earlier version of another run. The next 'retrain' takes "
+	  "the\n"
+	  "version as its parent, and asks for data that this version was not given.",
+	  cmd_rollback, .exits = { EXIT_REFUSED, EXIT_GATE, EXIT_NOT_FOUND, EXIT_UNREACHABLE },
+	  .examples = { { "stoker rollback --reason 'wrong labels in week 4'",
+			  "goes back to the version before" },
+			{ "stoker rollback m5 12 --reason 'bad embeddings'",
+			  "goes back to generation 12 of the model m5" } } },
+	{ "lineage", "[MODEL]", 0, 1, OPT_BIT(VERIFY) | OPT_BIT(HEAD),
+	  "show every promotion of a model, the newest first",
+	  "--verify computes every digest again: of the entries, each of which names the one "
+	  "before,\n"
+	  "and of the files that they name. It needs no network if MODEL is a copy of the folder "
+	  "on\n"
+	  "this machine. Who can write the whole folder can write a new chain: --head compares it\n"
+	  "with a digest that was kept elsewhere. Exit code 5: an object differs; it is named.",
+	  cmd_lineage, .fallback = "@last",
+	  .exits = { EXIT_REFUSED, EXIT_GATE, EXIT_NOT_FOUND, EXIT_UNREACHABLE },
+	  .examples = { { "stoker lineage m5", "shows the versions of the model m5" },
+			{ "stoker lineage ./copy-of-m5 --verify",
+			  "verifies a copy of its folder" } } },
 	{ "schema", "", 0, 0, OPT_BIT(OF), "print the JSON Schema of the spec, or of printed JSON",
 	  "Draft 2020-12. --of NAME describes a line of JSON by the command that prints it: "
 	  "status\n"
 	  "(also wait), list, plan, validate, init, logs, metrics, compare (also sweep), sweep,\n"
-	  "stats, export, diff, rm, cache-ls, cache-verify, cache-why, cache-gc, version,\n"
+	  "stats, export, diff, rm, promote, rollback, lineage, cache-ls, cache-verify, cache-why, "
+	  "cache-gc, version,\n"
 	  "completion, help; copy for cp, cache pull and cache push;\n"
 	  "events for run, attach, resume, stop and events; error for the line that ends a "
 	  "command\n"
 	  "with an error. 'stoker help json' explains the keys.",
-	  cmd_schema, .exits = { 0 },
+	  cmd_schema, .is_bare = true, .exits = { 0 },
 	  .examples = { { "stoker schema > stoker.schema.json",
 			  "writes the schema for an editor: # yaml-language-server: "
 			  "$schema=stoker.schema.json" },
 			{ "stoker schema --of status",
 			  "describes what 'stoker status --json' prints" } } },
 	{ "version", "", 0, 0, 0, "print the versions of stoker and of everything linked", NULL,
-	  cmd_version, .examples = { { "stoker version", "prints them" } } },
+	  cmd_version, .is_bare = true, .examples = { { "stoker version", "prints them" } } },
 	{ "completion", "SHELL", 1, 1, 0, "print the completion script of a shell",
 	  "bash: stoker completion bash > ~/.local/share/bash-completion/completions/stoker\n\n"
 	  "zsh: stoker completion zsh > a folder of $fpath, as _stoker, before compinit runs\n\n"
@@ -387,17 +539,17 @@ const struct cmd cmd_table[] = {
 	  "The Debian package and the archive for any Linux bring all three. They ask stoker for\n"
 	  "the words that may come next, so they always fit its version: commands, options and\n"
 	  "their values, specs, runs, fields and topics.",
-	  cmd_completion,
+	  cmd_completion, .is_bare = true,
 	  .examples = { { "source <(stoker completion bash)",
 			  "enables completion in this bash" } } },
 	{ "help", "[TOPIC]", 0, 2, 0,
 	  "show help on a command, a field of the spec or another topic",
 	  "'stoker COMMAND --help' shows the same. 'stoker help topics' lists the other topics.",
-	  cmd_help,
+	  cmd_help, .is_bare = true,
 	  .examples = { { "stoker help run", "a command" },
 			{ "stoker help retry.backoff", "a field of the spec" },
 			{ "stoker help environment", "the variables that a job gets" } } },
 	{ "complete", "[WORD…]", 0, -1, 0, NULL, NULL, cmd_complete, .exits = { 0 } },
-	{ "manual", "PAGE DATE", 2, 2, 0, NULL, NULL, cmd_manual, .exits = { 0 } },
+	{ "manual", "PAGE DATE", 2, 2, 0, NULL, NULL, cmd_manual, .is_bare = true, .exits = { 0 } },
 	{ 0 },
 };

@@ -1,11 +1,13 @@
 /* stoker: argv → command row → exit code. Prints the final error. */
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "aws/credentials/settings.h"
 #include "cmd/cmd.h"
 #include "cmd/screen/out.h"
 #include "jobs/base/process/program.h"
+#include "jobs/spec/spec.h"
 
 /* The output options are found before the command line is parsed, because its errors depend on
  * them. */
@@ -38,11 +40,34 @@ static int finish(int code, struct err *err)
 	return code;
 }
 
+static const char *process_getenv(const char *name)
+{
+	return getenv(name);
+}
+
+/* Takes from the user's configuration what neither the command line nor the environment gives. */
+static int configure(struct args *args, char **ret_state, struct err **err)
+{
+	const char *state = getenv("STOKER_STATE");
+	AUTO(auto_free) char *region = NULL;
+
+	if (args->cmd->is_bare || args->given[OPT_HELP])
+		return 0;
+	if (spec_configuration(process_getenv, ret_state, &region, err) < 0)
+		return -1;
+	if (!args->value[OPT_STATE] && !state)
+		args->value[OPT_STATE] = *ret_state;
+	if (region)
+		aws_settings_spec(region);
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	AUTO(err_freep) struct err *err = NULL;
 	AUTO(args_release) struct args args = { 0 };
 	struct out_options options = { 0 };
+	AUTO(auto_free) char *state = NULL;
 	int code;
 
 	/* A reader that closes its pipe must not kill a driver. */
@@ -59,6 +84,8 @@ int main(int argc, char **argv)
 	options.color = args.value[OPT_COLOR];
 	out_init(&options);
 	aws_settings_option(args.value[OPT_PROFILE], args.value[OPT_REGION]);
+	if (configure(&args, &state, &err) < 0)
+		return finish(-1, err);
 	code = args.given[OPT_HELP] ? cmd_help(&args, &err) : args.cmd->run(&args, &err);
 	return finish(code, err);
 }

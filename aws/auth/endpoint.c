@@ -123,6 +123,10 @@ static void add_path(struct endpoint *ret, const struct aws_call *call, bool buc
 
 	if (operation_service_row(operation->service)->protocol != PROTOCOL_S3) {
 		sb_adds(&ret->path, operation->path);
+		if (call->key) {
+			sb_addc(&ret->path, '/');
+			sigv4_encode(&ret->path, call->key, strlen(call->key), false);
+		}
 		return;
 	}
 	sb_addc(&ret->path, '/');

@@ -1,5 +1,5 @@
 /*
- * What the process remembers of the chain of providers: see credentials.h.
+ * Memory of the chain of providers in this process: see credentials.h.
  *
  * Two locks: `state` guards the remembered state and is only held for moments; `fetching` is held
  * while providers are asked, so that they are asked once. A caller that needs keys while the old

@@ -1,4 +1,4 @@
-/* What a reply is read with: see http.h. */
+/* Functions that read a reply: see http.h. */
 #include <string.h>
 #include <strings.h>
 

@@ -206,6 +206,22 @@ struct s3_operation *s3_download_start(struct aws *aws, const struct s3_place *p
 				       const struct s3_object *known, int fd, s3_done_fn done,
 				       void *arg, struct err **err);
 
+/* Copies an object inside S3: no byte of it comes here. One request up to `whole_max` bytes (0:
+ * S3_COPY_WHOLE_MAX, S3's own limit), else parts of up to S3_COPY_PART. An object of another ETag
+ * is S3_TAKEN, none S3_ABSENT. What is at the target is overwritten. `outcome.checksum` is the
+ * SHA-256 of the whole, as S3 computed it; none if the copy was made in parts, or if S3 does not
+ * tell. */
+#define S3_COPY_WHOLE_MAX ((uint64_t)5 << 30)
+#define S3_COPY_PART      ((uint64_t)1 << 30)
+struct s3_source {
+	struct s3_place place;
+	uint64_t size;
+	const char *etag;
+};
+struct s3_operation *s3_copy_start(struct aws *aws, const struct s3_source *from,
+				   const struct s3_place *to, uint64_t whole_max, s3_done_fn done,
+				   void *arg, struct err **err);
+
 /* Deletes one object; absent is fine. */
 struct s3_operation *s3_delete_start(struct aws *aws, const struct s3_place *place, s3_done_fn done,
 				     void *arg, struct err **err);
@@ -225,6 +241,9 @@ int s3_put(struct aws *aws, const struct s3_place *place, const struct s3_body *
 	   struct s3_outcome *ret, struct err **err);
 int s3_upload(struct aws *aws, const struct s3_place *place, const struct s3_body *body,
 	      struct s3_outcome *ret, struct err **err);
+/* Returns 1 if copied, 0 if the source is gone or has changed, -1 with an error. */
+int s3_copy(struct aws *aws, const struct s3_source *from, const struct s3_place *to,
+	    uint64_t whole_max, struct s3_outcome *ret, struct err **err);
 /* Returns 1 on success, 0 if absent, -1 with an error. */
 int s3_download(struct aws *aws, const struct s3_place *place, int fd, struct s3_outcome *ret,
 		struct err **err);

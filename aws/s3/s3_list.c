@@ -28,6 +28,10 @@ struct s3_listing {
 
 /* --- does the page fit the request? --- */
 
+#define NOT_S3_HINT                                                                                \
+	"something else than S3 answers, or changes what it says: check the endpoint and "         \
+	"HTTPS_PROXY, then try again"
+
 static int compare(const char *a, size_t a_bytes, const char *b, size_t b_bytes)
 {
 	int order = memcmp(a, b, a_bytes < b_bytes ? a_bytes : b_bytes);
@@ -39,8 +43,8 @@ static int compare(const char *a, size_t a_bytes, const char *b, size_t b_bytes)
 
 static int not_usable(const struct s3_listing *l, const char *why, struct err **err)
 {
-	return err_set(err, EXIT_UNREACHABLE, "cannot list 's3://%s/%s': %s", l->bucket, l->prefix,
-		       why);
+	err_set(err, EXIT_UNREACHABLE, "cannot list 's3://%s/%s': %s", l->bucket, l->prefix, why);
+	return err_hint(err, NOT_S3_HINT);
 }
 
 /* Checks that the names of a page are in order and below the prefix, and the first after all
@@ -129,6 +133,7 @@ static void on_page_reply(void *arg, struct aws_reply *reply)
 			return;
 		}
 		err_wrap(&err, "cannot list 's3://%s/%s'", l->bucket, l->prefix);
+		err_hint(&err, NOT_S3_HINT);
 		call_back(l, NULL, err);
 		return;
 	}

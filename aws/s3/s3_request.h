@@ -34,6 +34,10 @@ int s3_request_body(struct s3_request *request, const struct s3_body *body, uint
 		    uint64_t len, char ret_base64[SHA256_BASE64], struct err **err);
 void s3_request_condition(struct s3_request *request, enum s3_condition condition,
 			  const char *etag);
+/* Adds the object, and with `len` > 0 the range of it, that S3 is to copy; `source` is that of
+ * s3_copy_source(). */
+void s3_request_copy_source(struct s3_request *request, const char *source, const char *etag,
+			    uint64_t from, uint64_t len);
 void s3_request_send(struct s3_request *request, aws_done_fn done, void *arg);
 /* Sets the limits of small requests (see S3_SMALL_BYTES): before it is sent, or for its next
  * attempt. */
@@ -52,6 +56,17 @@ void s3_nonce_of(const struct s3_body *body, char nonce[S3_NONCE]);
 /* True if the object of a HEAD reply was written with this nonce. */
 bool s3_has_nonce(const struct aws_reply *reply, const char *nonce);
 int s3_check_place(const struct s3_place *place, struct err **err);
+
+/* The place as x-amz-copy-source: encoded. The caller frees it. */
+char *s3_copy_source(const struct s3_place *place);
+/* Reads the reply to a copy (of a whole object or a part): its ETag, "" if there is none, and the
+ * SHA-256 of the whole in base64, "" if it is not told; `ret_sha` may be NULL. */
+void s3_copied_read(const struct aws_reply *reply, char ret_etag[S3_ETAG],
+		    char ret_sha[SHA256_BASE64]);
+/* Copies in parts of this size (or larger, if there were too many). */
+struct s3_operation *s3_copy_parts_start(struct aws *aws, const struct s3_source *from,
+					 const struct s3_place *to, uint64_t part_bytes,
+					 s3_done_fn done, void *arg, struct err **err);
 
 /* --- an operation --- */
 

@@ -1,7 +1,8 @@
 /*
  * Multipart upload of a file, several parts at once, each read in place and sent with its
- * SHA-256. S3 is told the size of the whole, so it refuses to complete an upload with missing
- * parts, and evaluates the condition at that moment. A failed upload is aborted. See s3.h.
+ * SHA-256; or copied by S3 from another object, of which it is told the ETag. S3 is told the size
+ * of the whole, so it refuses to complete an upload with missing parts, and evaluates the condition
+ * at that moment. A failed upload is aborted. See s3.h.
  *
  *     create ─▶ parts ─▶ complete ─▶ (HEAD) ─▶ done
  *       └────────┴─────────┴─ failed ─▶ abort ─▶ is it gone? ─▶ abort again ─▶ failed
@@ -16,7 +17,6 @@
 #include "aws/s3/s3_request.h"
 #include "aws/xml.h"
 #include "jobs/base/fs/fs.h"
-#include "jobs/base/text/text.h"
 
 #define PARTS_MAX ((uint64_t)10000)
 
@@ -37,6 +37,7 @@ struct upload {
 	struct s3_operation base;
 	char *bucket, *key, *etag, *id;
 	struct s3_body body;
+	char *source, *source_etag; /* copied by S3: its x-amz-copy-source and ETag; else NULL */
 	char nonce[S3_NONCE];
 	uint64_t part_bytes, part_count, next;
 	struct s3_upload_part *parts;
@@ -63,6 +64,8 @@ static void upload_free(struct s3_operation *op)
 	free(u->bucket);
 	free(u->key);
 	free(u->etag);
+	free(u->source);
+	free(u->source_etag);
 	free(u->id);
 	free(u->parts);
 	free(u);
@@ -277,11 +280,12 @@ static void complete(struct upload *u)
 	for (uint64_t i = 0; i < u->part_count; i++) {
 		sb_adds(&u->xml, "<Part><ETag>");
 		xml_escape(&u->xml, u->parts[i].etag);
-		sb_addf(&u->xml,
-			"</ETag><ChecksumSHA256>%s</ChecksumSHA256><PartNumber>%" PRIu64
-			"</PartNumber></Part>",
-			u->parts[i].sha, i + 1);
-		hash_sha256_add(of_digests, u->parts[i].digest, sizeof u->parts[i].digest);
+		sb_adds(&u->xml, "</ETag>");
+		if (!u->source) {
+			sb_addf(&u->xml, "<ChecksumSHA256>%s</ChecksumSHA256>", u->parts[i].sha);
+			hash_sha256_add(of_digests, u->parts[i].digest, sizeof u->parts[i].digest);
+		}
+		sb_addf(&u->xml, "<PartNumber>%" PRIu64 "</PartNumber></Part>", i + 1);
 	}
 	set_composite(u, of_digests);
 	sb_adds(&u->xml, "</CompleteMultipartUpload>");
@@ -290,7 +294,8 @@ static void complete(struct upload *u)
 	u->request.call.body_len = u->xml.len;
 	snprintf(size, sizeof size, "%" PRIu64, u->body.len);
 	s3_request_header(&u->request, "x-amz-mp-object-size", size);
-	s3_request_header(&u->request, "x-amz-checksum-type", "COMPOSITE");
+	if (!u->source)
+		s3_request_header(&u->request, "x-amz-checksum-type", "COMPOSITE");
 	s3_request_condition(&u->request, u->body.condition, u->etag);
 	s3_request_send(&u->request, completed, u);
 }
@@ -298,6 +303,25 @@ static void complete(struct upload *u)
 /* --- parts --- */
 
 static int send_parts(struct upload *u, struct err **err);
+
+static uint64_t part_len(const struct upload *u, uint64_t part)
+{
+	uint64_t left = u->body.len - part * u->part_bytes;
+
+	return left < u->part_bytes ? left : u->part_bytes;
+}
+
+/* Result of an upload whose part was refused. */
+static enum s3_result refused_part(const struct upload *u, const struct aws_reply *reply,
+				   enum s3_result result)
+{
+	if (result == S3_FAILED)
+		return S3_FAILED;
+	/* The source changed, or is gone. */
+	if (u->source && strcmp(reply->code, "NoSuchUpload") != 0)
+		return result;
+	return S3_CONFLICT; /* aborted by another client: must be started again */
+}
 
 static void on_part(void *arg, struct aws_reply *reply)
 {
@@ -310,6 +334,8 @@ static void on_part(void *arg, struct aws_reply *reply)
 	slot->busy = false;
 	u->busy--;
 	s3_outcome_read(&slot->request, reply, &outcome);
+	if (u->source && outcome.result == S3_DONE)
+		s3_copied_read(reply, outcome.object.etag, NULL);
 	if (outcome.result == S3_DONE && outcome.object.etag[0] == '\0') {
 		outcome.result = S3_FAILED;
 		err_set(&outcome.err, EXIT_UNREACHABLE,
@@ -317,11 +343,10 @@ static void on_part(void *arg, struct aws_reply *reply)
 			u->key);
 	}
 	if (outcome.result != S3_DONE) {
-		/* Aborted by another client: must be started again. */
-		give_up(u, outcome.result == S3_FAILED ? S3_FAILED : S3_CONFLICT, outcome.err);
+		give_up(u, refused_part(u, reply, outcome.result), outcome.err);
 		return;
 	}
-	u->base.moved += slot->request.call.body_len;
+	u->base.moved += part_len(u, slot->part);
 	memcpy(u->parts[slot->part].etag, outcome.object.etag, S3_ETAG);
 	if (send_parts(u, &err) < 0)
 		give_up(u, S3_FAILED, err);
@@ -329,23 +354,34 @@ static void on_part(void *arg, struct aws_reply *reply)
 		complete(u);
 }
 
+/* The content of a part: bytes of the body, or where S3 finds it. */
+static int set_part(struct upload *u, struct s3_upload_slot *slot, struct err **err)
+{
+	uint64_t from = slot->part * u->part_bytes, len = part_len(u, slot->part);
+
+	if (u->source) {
+		s3_request_copy_source(&slot->request, u->source, u->source_etag, from, len);
+		return 0;
+	}
+	if (s3_request_body(&slot->request, &u->body, from, len, u->parts[slot->part].sha, err) < 0)
+		return err_wrap(err, "cannot write 's3://%s/%s'", u->bucket, u->key);
+	hash_sha256_parse(slot->request.call.body_sha256, u->parts[slot->part].digest);
+	return 0;
+}
+
 static int send_part(struct upload *u, struct s3_upload_slot *slot, struct err **err)
 {
-	uint64_t from = u->next * u->part_bytes;
-	uint64_t left = u->body.len - from;
 	char number[24];
 
 	slot->upload = u;
 	slot->part = u->next;
-	s3_request_begin(&slot->request, u->base.aws, AWS_UPLOAD_PART, u->bucket, u->key);
+	s3_request_begin(&slot->request, u->base.aws,
+			 u->source ? AWS_UPLOAD_PART_COPY : AWS_UPLOAD_PART, u->bucket, u->key);
 	snprintf(number, sizeof number, "%" PRIu64, u->next + 1);
 	s3_request_param(&slot->request, "partNumber", number);
 	s3_request_param(&slot->request, "uploadId", u->id);
-	if (s3_request_body(&slot->request, &u->body, from,
-			    left < u->part_bytes ? left : u->part_bytes, u->parts[u->next].sha,
-			    err) < 0)
-		return err_wrap(err, "cannot write 's3://%s/%s'", u->bucket, u->key);
-	hash_sha256_parse(slot->request.call.body_sha256, u->parts[u->next].digest);
+	if (set_part(u, slot, err) < 0)
+		return -1;
 	slot->busy = true;
 	u->busy++;
 	u->next++;
@@ -415,10 +451,8 @@ static void created(void *arg, struct aws_reply *reply)
 		give_up(u, S3_FAILED, err);
 }
 
-static uint64_t part_bytes_for(uint64_t len)
+static uint64_t part_bytes_for(uint64_t len, uint64_t bytes)
 {
-	uint64_t bytes = S3_PART_BYTES;
-
 	while (len > bytes * PARTS_MAX)
 		bytes *= 2;
 	return bytes;
@@ -433,19 +467,19 @@ static void create(struct upload *u)
 	s3_request_header(&u->request, S3_NONCE_HEADER, u->nonce);
 	snprintf(text, sizeof text, "%" PRIu64, u->part_bytes);
 	s3_request_header(&u->request, S3_PART_HEADER, text);
-	s3_request_header(&u->request, "x-amz-checksum-algorithm", "SHA256");
-	s3_request_header(&u->request, "x-amz-checksum-type", "COMPOSITE");
+	if (!u->source) {
+		s3_request_header(&u->request, "x-amz-checksum-algorithm", "SHA256");
+		s3_request_header(&u->request, "x-amz-checksum-type", "COMPOSITE");
+	}
 	s3_request_send(&u->request, created, u);
 }
 
-struct s3_operation *s3_upload_start(struct aws *aws, const struct s3_place *place,
-				     const struct s3_body *body, s3_done_fn done, void *arg,
-				     struct err **err)
+static struct upload *upload_new(struct aws *aws, const struct s3_place *place,
+				 const struct s3_body *body, uint64_t part_bytes, s3_done_fn done,
+				 void *arg, struct err **err)
 {
 	struct upload *u;
 
-	if (body->len <= S3_PART_BYTES)
-		return s3_put_start(aws, place, body, done, arg, err);
 	if (s3_check_place(place, err) < 0)
 		return NULL;
 	if (body->len > S3_OBJECT_MAX) {
@@ -460,140 +494,39 @@ struct s3_operation *s3_upload_start(struct aws *aws, const struct s3_place *pla
 	u->key = mem_copy(place->key);
 	u->etag = body->etag ? mem_copy(body->etag) : NULL;
 	u->body = *body;
-	u->part_bytes = part_bytes_for(body->len);
+	u->part_bytes = part_bytes_for(body->len, part_bytes);
 	u->part_count = (body->len + u->part_bytes - 1) / u->part_bytes;
 	u->parts = mem_zero(u->part_count, sizeof *u->parts);
 	u->xml = SB_INIT;
+	return u;
+}
+
+struct s3_operation *s3_upload_start(struct aws *aws, const struct s3_place *place,
+				     const struct s3_body *body, s3_done_fn done, void *arg,
+				     struct err **err)
+{
+	struct upload *u;
+
+	if (body->len <= S3_PART_BYTES)
+		return s3_put_start(aws, place, body, done, arg, err);
+	u = upload_new(aws, place, body, S3_PART_BYTES, done, arg, err);
+	if (!u)
+		return NULL;
 	create(u);
 	return &u->base;
 }
 
-/* --- leftovers --- */
-
-struct leftover {
-	char *id;
-	struct utc newest; /* time of its start, or of its newest part */
-};
-
-struct s3_upload_leftovers {
-	const char *key;
-	struct leftover *list;
-	size_t count;
-	char *row_key, *row_id;
-	struct utc row_time;
-};
-
-static void leftovers_release(struct s3_upload_leftovers *leftovers)
+struct s3_operation *s3_copy_parts_start(struct aws *aws, const struct s3_source *from,
+					 const struct s3_place *to, uint64_t part_bytes,
+					 s3_done_fn done, void *arg, struct err **err)
 {
-	for (size_t i = 0; i < leftovers->count; i++)
-		free(leftovers->list[i].id);
-	free(leftovers->list);
-	free(leftovers->row_key);
-	free(leftovers->row_id);
-}
+	const struct s3_body body = { .len = from->size, .fd = -1 };
+	struct upload *u = upload_new(aws, to, &body, part_bytes, done, arg, err);
 
-static void set_text(char **text, const char *bytes, size_t len)
-{
-	free(*text);
-	*text = mem_copy_n(bytes, len);
-}
-
-static bool read_upload(void *arg, const char *path, const char *text, size_t len)
-{
-	static const char row[] = "ListMultipartUploadsResult/Upload";
-	struct s3_upload_leftovers *l = arg;
-
-	if (!text_starts(path, row))
-		return true;
-	path += strlen(row);
-	if (strcmp(path, "/Key") == 0)
-		set_text(&l->row_key, text, len);
-	else if (strcmp(path, "/UploadId") == 0)
-		set_text(&l->row_id, text, len);
-	else if (strcmp(path, "/Initiated") == 0)
-		l->row_time = s3_time(text);
-	if (*path || !l->row_key || !l->row_id || strcmp(l->row_key, l->key) != 0)
-		return true;
-	l->list = mem_grow(l->list, l->count + 1, sizeof *l->list);
-	l->list[l->count].id = TAKE(l->row_id);
-	l->list[l->count++].newest = l->row_time;
-	return true;
-}
-
-static bool read_part_time(void *arg, const char *path, const char *text, size_t len)
-{
-	struct leftover *leftover = arg;
-
-	(void)len;
-	if (strcmp(path, "ListPartsResult/Part/LastModified") == 0 &&
-	    s3_time(text).ms > leftover->newest.ms)
-		leftover->newest = s3_time(text);
-	return true;
-}
-
-/* Returns 1 if aborted, 0 if not (gone, or in use), -1. `now` is the server's time. */
-static int abort_one(struct aws *aws, const struct s3_place *place, struct leftover *leftover,
-		     struct utc now, int64_t idle_ms, struct err **err)
-{
-	AUTO(s3_request_release) struct s3_request request = { 0 };
-	AUTO(aws_reply_release) struct aws_reply reply = { 0 };
-	AUTO(aws_reply_release) struct aws_reply end = { 0 };
-
-	s3_request_begin(&request, aws, AWS_LIST_PARTS, place->bucket, place->key);
-	s3_request_param(&request, "uploadId", leftover->id);
-	if (aws_perform(aws, &request.call, &reply, err) < 0) {
-		if (reply.status != 404)
-			return -1;
-		err_freep(err);
-		return 0;
-	}
-	if (xml_parse(reply.http->body.text, reply.http->body.len, "the parts", read_part_time,
-		      leftover, err) < 0)
-		return -1;
-	if (now.ms - leftover->newest.ms < idle_ms)
-		return 0;
-	s3_request_begin(&request, aws, AWS_ABORT_UPLOAD, place->bucket, place->key);
-	s3_request_param(&request, "uploadId", leftover->id);
-	if (aws_perform(aws, &request.call, &end, err) < 0) {
-		if (end.status != 404)
-			return -1;
-		err_freep(err);
-		return 0;
-	}
-	return 1;
-}
-
-int s3_abort_leftovers(struct aws *aws, const struct s3_place *place, int64_t idle_ms,
-		       struct err **err)
-{
-	AUTO(s3_request_release) struct s3_request request = { 0 };
-	AUTO(aws_reply_release) struct aws_reply reply = { 0 };
-	AUTO(leftovers_release) struct s3_upload_leftovers leftovers = { .key = place->key };
-	char date[64] = "";
-	struct utc now;
-	int count = 0;
-
-	/* A single page is plenty for one key; the rest is left to the next time. */
-	s3_request_begin(&request, aws, AWS_LIST_UPLOADS, place->bucket, NULL);
-	s3_request_param(&request, "prefix", place->key);
-	if (aws_perform(aws, &request.call, &reply, err) < 0 ||
-	    xml_parse(reply.http->body.text, reply.http->body.len, "the uploads", read_upload,
-		      &leftovers, err) < 0)
-		return err_wrap(err, "cannot look for unfinished uploads of 's3://%s/%s'",
-				place->bucket, place->key);
-	s3_header_text(reply.http, "date", date, sizeof date);
-	now = s3_time(date);
-	if (now.ms == 0)
-		now = clock_utc_now();
-	else
-		now.ms += 999; /* the header has whole seconds, the times of parts have more */
-	for (size_t i = 0; i < leftovers.count; i++) {
-		int done = abort_one(aws, place, &leftovers.list[i], now, idle_ms, err);
-
-		if (done < 0)
-			return err_wrap(err, "cannot clean up the upload of 's3://%s/%s'",
-					place->bucket, place->key);
-		count += done;
-	}
-	return count;
+	if (!u)
+		return NULL;
+	u->source = s3_copy_source(&from->place);
+	u->source_etag = mem_copy(from->etag);
+	create(u);
+	return &u->base;
 }

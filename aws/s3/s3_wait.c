@@ -183,6 +183,15 @@ static void pause_doubled(int doublings)
 	(void)cancel_pause(ms);
 }
 
+static int crowded(const struct s3_place *place, struct err **err)
+{
+	err_set(err, EXIT_UNREACHABLE,
+		"cannot write 's3://%s/%s': S3 reports each time that another process is writing "
+		"it",
+		place->bucket, place->key);
+	return err_hint(err, "try again when no other process writes there");
+}
+
 static int write_object(struct aws *aws, const struct s3_place *place, const struct s3_body *what,
 			write_fn start, struct s3_outcome *ret, struct err **err)
 {
@@ -215,11 +224,7 @@ static int write_object(struct aws *aws, const struct s3_place *place, const str
 			break;
 		}
 	}
-	err_set(err, EXIT_UNREACHABLE,
-		"cannot write 's3://%s/%s': S3 reports each time that another process is writing "
-		"it",
-		place->bucket, place->key);
-	return err_hint(err, "try again when no other process writes there");
+	return crowded(place, err);
 }
 
 int s3_put(struct aws *aws, const struct s3_place *place, const struct s3_body *body,
@@ -243,6 +248,25 @@ int s3_download(struct aws *aws, const struct s3_place *place, int fd, struct s3
 
 	copy_outcome(ret, &wait);
 	return absent_or_done(result, place, err);
+}
+
+int s3_copy(struct aws *aws, const struct s3_source *from, const struct s3_place *to,
+	    uint64_t whole_max, struct s3_outcome *ret, struct err **err)
+{
+	for (int attempt = 0; attempt < CONFLICTS_MAX; attempt++) {
+		struct s3_wait wait = { 0 };
+		struct s3_operation *op;
+		enum s3_result result;
+
+		if (attempt > 0)
+			pause_doubled(attempt - 1);
+		op = s3_copy_start(aws, from, to, whole_max, on_end, &wait, err);
+		result = wait_for(aws, op, &wait, err);
+		copy_outcome(ret, &wait);
+		if (result != S3_CONFLICT)
+			return result == S3_DONE ? 1 : result == S3_FAILED ? -1 : 0;
+	}
+	return crowded(to, err);
 }
 
 int s3_delete(struct aws *aws, const struct s3_place *place, struct err **err)

@@ -55,7 +55,7 @@ static const char *typographic_dash(const char *text)
 }
 
 /* Returns the nearest option that the command takes, OPT_COUNT if none is near. */
-static enum opt_id nearest_option(const char *name, size_t len, uint64_t allowed)
+static enum opt_id nearest_option(const char *name, size_t len, opt_set allowed)
 {
 	AUTO(auto_free) char *written = mem_copy_n(name, len);
 	enum opt_id best = OPT_COUNT;
@@ -81,12 +81,15 @@ enum opt_id args_option_find(const char *name, size_t len)
 	return OPT_COUNT;
 }
 
-static enum opt_id find_letter(char letter)
+/* A letter may stand for several options, of which a command takes one. */
+static enum opt_id find_letter(char letter, opt_set allowed)
 {
-	for (int id = 0; id < OPT_COUNT; id++)
-		if (args_opt_rows[id].letter == letter)
-			return (enum opt_id)id;
-	return OPT_COUNT;
+	enum opt_id found = OPT_COUNT;
+
+	for (int id = OPT_COUNT - 1; id >= 0; id--)
+		if (args_opt_rows[id].letter == letter && (found == OPT_COUNT || allowed >> id & 1))
+			found = (enum opt_id)id;
+	return found;
 }
 
 static bool is_choice(const char *choices, const char *value)
@@ -101,15 +104,15 @@ static bool is_choice(const char *choices, const char *value)
 	return false;
 }
 
-static void add_set(struct args *args, char *text)
+static void add_text(char ***texts, char *text)
 {
 	size_t count = 0;
 
-	while (args->sets[count])
+	while ((*texts)[count])
 		count++;
-	args->sets = mem_grow(args->sets, count + 2, sizeof *args->sets);
-	args->sets[count] = text;
-	args->sets[count + 1] = NULL;
+	*texts = mem_grow(*texts, count + 2, sizeof **texts);
+	(*texts)[count] = text;
+	(*texts)[count + 1] = NULL;
 }
 
 static int set_value(struct args *args, enum opt_id id, const char *value, struct err **err)
@@ -134,9 +137,11 @@ static int set_value(struct args *args, enum opt_id id, const char *value, struc
 			err_set(err, EXIT_USAGE, "--set needs FIELD=VALUE, not '%s'", value);
 			return err_hint(err, "write, for instance, --set resources.nodes=2");
 		}
-		add_set(args, mem_copy(value));
+		add_text(&args->sets, mem_copy(value));
 	} else if (id == OPT_ENGINE) {
-		add_set(args, mem_format("engine=%s", value));
+		add_text(&args->sets, mem_format("engine=%s", value));
+	} else if (id == OPT_USE) {
+		add_text(&args->uses, mem_copy(value));
 	}
 	args->given[id] = true;
 	args->value[id] = value;
@@ -145,7 +150,7 @@ static int set_value(struct args *args, enum opt_id id, const char *value, struc
 
 static int unknown_option(const struct args *args, const char *word, size_t len, struct err **err)
 {
-	uint64_t allowed = OPTS_GLOBAL | (args->cmd ? args->cmd->options : 0);
+	opt_set allowed = OPTS_GLOBAL | (args->cmd ? args->cmd->options : 0);
 	enum opt_id suggestion =
 		word[1] == '-' && len > 2 ? nearest_option(word + 2, len - 2, allowed) : OPT_COUNT;
 
@@ -164,9 +169,9 @@ static int parse_option(struct args *args, const char *word, const char *next, i
 	bool is_long = word[1] == '-';
 	const char *equals = is_long ? strchr(word, '=') : NULL;
 	size_t len = equals ? (size_t)(equals - word) : strlen(word);
-	uint64_t allowed = OPTS_GLOBAL | (args->cmd ? args->cmd->options : UINT64_MAX);
+	opt_set allowed = OPTS_GLOBAL | (args->cmd ? args->cmd->options : ~(opt_set)0);
 	enum opt_id id = is_long ? args_option_find(word + 2, len - 2)
-				 : (len == 2 ? find_letter(word[1]) : OPT_COUNT);
+				 : (len == 2 ? find_letter(word[1], allowed) : OPT_COUNT);
 
 	*ret_used = 1;
 	if (id == OPT_COUNT || !(allowed >> id & 1))
@@ -302,7 +307,8 @@ int args_parse(const struct cmd *table, int argc, char **argv, struct args *ret,
 	struct args args = { .table = table,
 			     .before_dashes = -1,
 			     .operands = mem_zero((size_t)argc + 1, sizeof(char *)),
-			     .sets = mem_zero(1, sizeof(char *)) };
+			     .sets = mem_zero(1, sizeof(char *)),
+			     .uses = mem_zero(1, sizeof(char *)) };
 	bool options_end = false;
 
 	for (int i = 1, used = 1; i < argc; i += used) {
@@ -355,6 +361,7 @@ int args_parse(const struct cmd *table, int argc, char **argv, struct args *ret,
 	*ret = args;
 	args.operands = NULL;
 	args.sets = NULL;
+	args.uses = NULL;
 	return 0;
 }
 
@@ -362,6 +369,7 @@ void args_release(struct args *args)
 {
 	free(args->operands);
 	auto_strv(&args->sets);
+	auto_strv(&args->uses);
 }
 
 bool args_is(const struct args *args, enum opt_id id, const char *value)

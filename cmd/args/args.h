@@ -33,19 +33,21 @@ struct opt_row {
 };
 extern const struct opt_row args_opt_rows[OPT_COUNT];
 
-#define OPT_BIT(id) (UINT64_C(1) << OPT_##id)
+/* A set of options: 64 bits are too few. */
+__extension__ typedef unsigned __int128 opt_set;
+#define OPT_BIT(id) ((opt_set)1 << OPT_##id)
 /* Options that every command takes. */
 #define OPTS_GLOBAL                                                                                \
 	(OPT_BIT(STATE) | OPT_BIT(PROFILE) | OPT_BIT(REGION) | OPT_BIT(JSON) | OPT_BIT(QUIET) |    \
 	 OPT_BIT(VERBOSE) | OPT_BIT(COLOR) | OPT_BIT(HELP))
 
-/* A parsed command line. Strings are borrowed from argv; `sets` is owned. */
+/* A parsed command line. Strings are borrowed from argv; `sets` and `uses` are owned. */
 struct args {
 	const struct cmd *cmd;
 	const struct cmd *table; /* all commands, as args_parse() was given them */
 	bool given[OPT_COUNT];
 	const char *value[OPT_COUNT]; /* the last one */
-	char **sets;                  /* --set and --engine, in order; NULL-terminated */
+	char **sets, **uses;          /* --set and --engine, and --use, in order; NULL-terminated */
 	const char **operands; /* after the command's name: of argv, or the command's `fallback` */
 	int operand_count;
 	int before_dashes; /* operands before a "--"; -1: there was none */
@@ -59,7 +61,7 @@ struct cmd {
 	const char *name;     /* a single word, or two: "cache ls" */
 	const char *operands; /* as help shows them, in the words of words.def */
 	int least, most;      /* number of operands; most -1: any number */
-	uint64_t options;     /* beyond OPTS_GLOBAL */
+	opt_set options;      /* beyond OPTS_GLOBAL */
 	const char *summary;  /* a single line; NULL: not part of the interface, never shown */
 	const char *detail;   /* paragraphs for `help NAME`; may be NULL */
 	/* Returns the exit code, or -1 with err set. */
@@ -67,6 +69,7 @@ struct cmd {
 	/* Exit codes beyond EXITS_OF_EVERY_COMMAND; a 0 ends the list. */
 	enum exit_code exits[10];
 	const char *fallback;           /* the operand if none is given; NULL: none */
+	bool is_bare;                   /* neither reads runs nor the user's configuration */
 	struct cmd_example examples[4]; /* ended by one without a line */
 };
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "aws/credentials/settings.h"
+#include "cmd/args/machine_here.h"
 #include "cmd/screen/out.h"
 #include "cmd/screen/quote.h"
 #include "jobs/base/fs/fs.h"
@@ -59,8 +60,11 @@ static void print_object(const struct problem *problem)
 	js_put_str(object, "field", problem->field);
 	js_put_str(object, "message", problem->message);
 	js_put_str(object, "hint", problem->hint);
+	js_put_str(object, "profiles", problem->profiles);
 	if (problem->lint)
 		js_put(object, "lint", json_true());
+	if (problem->remark)
+		js_put(object, "remark", json_true());
 	out_json(object);
 }
 
@@ -80,7 +84,9 @@ static void print_annotation(const struct problem *problem)
 {
 	AUTO(sb_release) struct sb line = SB_INIT;
 
-	sb_adds(&line, problem->lint ? "::warning file=" : "::error file=");
+	sb_adds(&line, problem->remark ? "::notice file="
+		       : problem->lint ? "::warning file="
+				       : "::error file=");
 	annotate(&line, problem->file, ":,");
 	if (problem->line > 0)
 		sb_addf(&line, ",line=%d", problem->line);
@@ -90,6 +96,10 @@ static void print_annotation(const struct problem *problem)
 	annotate(&line, problem->field ? problem->field : "stoker", ":,");
 	sb_adds(&line, "::");
 	annotate(&line, problem->message, "");
+	if (problem->profiles) {
+		annotate(&line, " with --use ", "");
+		annotate(&line, problem->profiles, "");
+	}
 	if (problem->hint) {
 		annotate(&line, "\n", "");
 		annotate(&line, problem->hint, "");
@@ -141,20 +151,43 @@ static void print_problems(const struct args *args, const struct problems *probl
 		out_note("and %zu more", problems->dropped);
 }
 
+/* Refuses a profile of AWS that is not there, if the spec has one of that name. */
+static int check_profile(const struct args *args, const struct spec *spec, struct err **err)
+{
+	const char *name = args->value[OPT_PROFILE];
+	const json_t *profile;
+	size_t i;
+
+	json_array_foreach (spec_profiles(spec), i, profile)
+		if (name && strcmp(json_string_value(profile), name) == 0 &&
+		    !aws_profile_exists(name)) {
+			err_set(err, EXIT_REFUSED, "AWS has no profile '%s'; the spec has one",
+				name);
+			return err_hint(err, "did you mean --use %s?", name);
+		}
+	return 0;
+}
+
 /* Warnings to print for a valid spec. */
 enum telling { NO_WARNINGS, WARNINGS, WARNINGS_OF_ALL };
 
-static int load(const struct args *args, const char *path, enum telling telling, struct spec **ret,
-		struct err **err)
+/* `asks`: this machine may be asked for its type, which the spec may leave to it. */
+static int load(const struct args *args, const char *path, enum telling telling, bool asks,
+		struct spec **ret, struct err **err)
 {
 	AUTO(problems_release) struct problems problems = { 0 };
-	int result = spec_load(path, args->sets, NULL, ret, &problems, err);
+	const struct spec_changes changes = { args->uses, args->sets };
+	int result = spec_load(path, &changes, NULL, ret, &problems, err);
 
+	if (result == 0 && asks)
+		result = machine_here_find(ret, &problems, err);
 	if (result < 0 && *err)
 		return -1;
 	if (result == 0 && telling == WARNINGS_OF_ALL)
 		spec_not_yet_warn(*ret, &problems);
 	print_problems(args, &problems, telling != NO_WARNINGS || result < 0);
+	if (result == 0 && check_profile(args, *ret, err) < 0)
+		return -1;
 	if (result == 0)
 		aws_settings_spec(spec_str(*ret, SPEC_AWS_REGION));
 	return result < 0 ? (int)EXIT_SPEC : 0;
@@ -174,7 +207,19 @@ void spec_args_unreadable(const struct args *args, const char *path, const struc
 
 int spec_from_args(const struct args *args, const char *path, struct spec **ret, struct err **err)
 {
-	return load(args, path, WARNINGS_OF_ALL, ret, err);
+	return load(args, path, WARNINGS_OF_ALL, false, ret, err);
+}
+
+int spec_args_check(const struct args *args, const char *path, json_t **ret_ways, struct err **err)
+{
+	AUTO(problems_release) struct problems problems = { 0 };
+	const struct spec_changes changes = { args->uses, args->sets };
+	int result = spec_check(path, &changes, NULL, ret_ways, &problems, err);
+
+	if (result < 0 && *err)
+		return -1;
+	print_problems(args, &problems, true);
+	return result < 0 ? (int)EXIT_SPEC : 0;
 }
 
 /* Ends a command whose spec has problems, which are printed. For programs an error follows them. */
@@ -188,6 +233,14 @@ static int end_with_problems(const char *path, enum exit_code code, const char *
 	return err_hint(err, "each line before this one is a problem with its cure");
 }
 
+int spec_args_load(const struct args *args, struct spec **ret, struct err **err)
+{
+	const char *path = args->operands[0];
+	int code = load(args, path, out_is_json() ? NO_WARNINGS : WARNINGS_OF_ALL, true, ret, err);
+
+	return code > 0 ? end_with_problems(path, EXIT_SPEC, "the spec is invalid", err) : code;
+}
+
 int spec_args_plan(const struct args *args, const struct journal *journal, struct spec **ret_spec,
 		   struct plan **ret, struct err **err)
 {
@@ -199,7 +252,7 @@ int spec_args_plan_of(const struct args *args, const char *path, const struct jo
 {
 	AUTO(problems_release) struct problems not_yet = { 0 };
 	/* With --json only validate and plan print warnings on stdout. */
-	int code = load(args, path, out_is_json() ? NO_WARNINGS : WARNINGS, ret_spec, err);
+	int code = load(args, path, out_is_json() ? NO_WARNINGS : WARNINGS, true, ret_spec, err);
 
 	if (code > 0)
 		return end_with_problems(path, EXIT_SPEC, "the spec is invalid", err);

@@ -6,10 +6,19 @@
 #include "jobs/run/plan/plan.h"
 #include "jobs/spec/spec.h"
 
-/* Loads the spec with the command line's --set. Prints its problems (JSON objects or
+/* Loads the spec with the command line's --use and --set. Prints its problems (JSON objects or
  * annotations on stdout, or lines on stderr), and unsupported features as warnings. Returns 0;
  * EXIT_SPEC if the spec has errors; -1 with err set if it could not be read. */
 int spec_from_args(const struct args *args, const char *path, struct spec **ret, struct err **err);
+
+/* Checks the spec alone and with each of its profiles, or as --use says, and prints the same.
+ * Returns the same; *ret_ways is that of spec_check(), a new reference whatever is returned. */
+int spec_args_check(const struct args *args, const char *path, json_t **ret_ways, struct err **err);
+
+/* Loads the first operand for a command that makes something of it without running it: warnings,
+ * also of features that this version lacks, go to stderr, and with --json nowhere. Problems of the
+ * spec give an exit code as below. */
+int spec_args_load(const struct args *args, struct spec **ret, struct err **err);
 
 /* Prints that the spec could not be read, as one problem among others. */
 void spec_args_unreadable(const struct args *args, const char *path, const struct err *err);

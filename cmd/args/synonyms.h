@@ -1,5 +1,5 @@
 /*
- * What people type who come from other tools, and what does the same here: synonyms.def. Used for
+ * Words of people who come from other tools, and what does the same here: synonyms.def. Used for
  * hints only; a synonym never runs anything.
  */
 #ifndef STK_CMD_ARGS_SYNONYMS_H

@@ -56,7 +56,7 @@ static bool is_of_repeats(const char *field)
 	return strcmp(last_word(field), "seed") == 0;
 }
 
-/* What a cell sets, as differences: nothing else is known of one that never began. */
+/* Returns what a cell sets, as differences: nothing else is known of one that never began. */
 static json_t *difference_of_sets(const json_t *sets)
 {
 	json_t *rows = json_array(), *set;
@@ -348,14 +348,30 @@ static int check_units(const struct compare *compare, struct err **err)
 			     "a metric 'samples'");
 }
 
-static int measure_runs(struct compare *compare, struct journal *journal,
-			const struct measure_question *question, struct err **err)
+/* A curve that one run has and another one has not leaves a gap in the table. */
+static void warn_of_metric(const struct compare *compare)
 {
+	bool any = false;
+
+	for (size_t i = 0; i < compare->count; i++)
+		any |= compare->runs[i].has_metric;
+	for (size_t i = 0; any && i < compare->count; i++)
+		if (!compare->runs[i].has_metric && !compare->runs[i].why)
+			out_warning("run %s has no metric 'loss': no value of it is compared",
+				    compare->runs[i].run);
+}
+
+static int measure_runs(struct compare *compare, struct journal *journal,
+			const struct measure_question *asked, struct err **err)
+{
+	struct measure_question question = *asked;
+
+	question.alone = compare->count == 1;
 	for (size_t i = 0; i < compare->count; i++) {
 		struct measure *measure = &compare->runs[i];
 		const char *state;
 
-		if (measure_take(journal, question, measure, err) < 0)
+		if (measure_take(journal, &question, measure, err) < 0)
 			return -1;
 		if (measure->why)
 			continue;
@@ -368,14 +384,16 @@ static int measure_runs(struct compare *compare, struct journal *journal,
 				"run %s did not succeed (%s): it is compared by what it has done",
 				measure->run, state);
 		if (measure->measured.steps == 0 && !(measure->measured.rate > 0))
-			out_warning("run %s: no %s of an attempt", measure->run,
+			out_warning("run %s: no %s of an attempt%s", measure->run,
 				    measure->by_epoch ? "epoch is measured behind the first"
-						      : "step is measured behind the first ten");
-		if (question->throughput && !measure->why && !(measure->measured.rate > 0))
+						      : "step is measured behind the first ten",
+				    measure->is_benchmark ? " and outside of its saves" : "");
+		if (question.throughput && !measure->why && !(measure->measured.rate > 0))
 			out_warning("run %s tells no '%s' above 0 behind the first steps: all "
 				    "speeds are taken by the clock",
-				    measure->run, question->throughput);
+				    measure->run, question.throughput);
 	}
+	warn_of_metric(compare);
 	return check_units(compare, err);
 }
 

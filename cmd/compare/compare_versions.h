@@ -9,7 +9,7 @@
 const json_t *compare_versions_of(const struct measure *measure);
 
 /* Adds to the rows of plan_difference() the versions that differ, as versions.NAME; not those of
- * which the rows have the planned compiler already. What only one of the two knows is no
+ * which the rows have the planned compiler already. A version that only one of the two knows is no
  * difference. */
 void compare_versions_add(json_t *rows, const struct measure *base, const struct measure *other);
 

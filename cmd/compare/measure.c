@@ -111,7 +111,7 @@ static int on_event(void *arg, const struct event *ev, json_t *row, struct err *
 		events->ended_ms = ev->at.ms;
 	if (ev->kind == EV_ATTEMPT_ENDED && ev->phase == PHASE_TRAIN && EVENT_HAS(ev, saves))
 		add_saves(events->times, ev);
-	if (ev->kind == EV_JIT_COMPILED)
+	if (ev->kind == EV_JIT_COMPILED && (!EVENT_HAS(ev, phase) || ev->phase == PHASE_TRAIN))
 		json_array_foreach (ev->late, i, late)
 			if (json_object_get(late, "after_step"))
 				step_times_add_late(events->times, ev->attempt,
@@ -282,6 +282,7 @@ static int read_series(struct journal *journal, const struct measure_question *q
 	if (readings.target != SIZE_MAX)
 		ret->measured.reached = INFINITY;
 	ret->has_metric = readings.curve != SIZE_MAX;
+	ret->measured.curve.is_alone = question->alone;
 	if (run_series_each(series, on_reading, &readings, err) < 0)
 		return -1;
 	ret->measured.samples = sample_count_per_step(&readings.counted);
@@ -323,7 +324,7 @@ static char *why_not(const json_t *status)
 
 	if (!json_object_get(status, "exit_code") || js_is(status, "state", "succeeded"))
 		return NULL;
-	/* What was stopped on request refused nothing. */
+	/* A run that was stopped on request refused nothing. */
 	for (size_t i = js_is(status, "state", "stopped") ? 2 : 0; i < STK_LENGTH(words); i++)
 		if (words[i])
 			return mem_copy(words[i]);

@@ -1,4 +1,4 @@
-/* What was measured of a run, from its journal and its series. */
+/* Measurements of a run, from its journal and its series. */
 #ifndef STK_CMD_COMPARE_MEASURE_H
 #define STK_CMD_COMPARE_MEASURE_H
 
@@ -31,6 +31,7 @@ struct measure_question {
 	const char *throughput, *step_time;
 	struct measure_target target;
 	bool lenient; /* a run without metrics is measured by its journal alone */
+	bool alone;   /* it is compared with no other run: its curve is not kept */
 	const struct measure_watch *watch; /* NULL: nobody */
 };
 

@@ -8,7 +8,9 @@
 #include "jobs/base/text/text.h"
 #include "jobs/report/printed/printed.h"
 #include "jobs/run/journal/journal.h"
+#include "jobs/run/schedule/schedule_record.h"
 #include "jobs/spec/fields/field.h"
+#include "jobs/spec/machines/instance.h"
 #include "jobs/spec/template.h"
 
 struct line {
@@ -68,6 +70,42 @@ static void offer_runs(const struct line *line)
 		offer(line, "@last", "the newest run");
 	json_array_foreach (runs, i, run)
 		offer(line, json_string_value(run), NULL);
+}
+
+static void offer_schedules(const struct line *line)
+{
+	AUTO(journal_freep) struct journal *journal = NULL;
+	AUTO(err_freep) struct err *unread = NULL;
+	json_auto_t *entries = json_array();
+	json_t *entry;
+	size_t i;
+
+	if (journal_open(line->state, JOURNAL_READ, &journal, &unread) < 0)
+		return;
+	(void)!schedule_entries(journal, entries, &unread);
+	json_array_foreach (entries, i, entry)
+		offer(line, js_str(entry, "name"), js_str(entry, "url"));
+}
+
+static void offer_machines(const struct line *line)
+{
+	json_auto_t *types = instance_types(NULL);
+	json_t *type;
+	size_t i;
+
+	json_array_foreach (types, i, type)
+		offer(line, json_string_value(type), NULL);
+	offer_words(line, INSTANCE_NEURON "|" INSTANCE_NVIDIA, "");
+}
+
+static void offer_overlays(const struct line *line)
+{
+	json_auto_t *names = spec_profiles_of(*line->first ? line->first : "stoker.yaml");
+	const json_t *name;
+	size_t i;
+
+	json_array_foreach (names, i, name)
+		offer(line, json_string_value(name), NULL);
 }
 
 static bool can_be_set(field_id field)
@@ -156,6 +194,9 @@ static void offer_source(const struct line *line, enum word_source source)
 	case WORD_RUNS:
 		offer_runs(line);
 		break;
+	case WORD_SCHEDULES:
+		offer_schedules(line);
+		break;
 	case WORD_TOPICS:
 		offer_topics(line);
 		break;
@@ -172,8 +213,14 @@ static void offer_source(const struct line *line, enum word_source source)
 	case WORD_SCHEMAS:
 		offer_words(line, PRINTED_SPEC "|" PRINTED_NAMES, "");
 		break;
+	case WORD_OVERLAYS:
+		offer_overlays(line);
+		break;
 	case WORD_SHELLS:
 		offer_words(line, "bash|zsh|fish", "");
+		break;
+	case WORD_MACHINES:
+		offer_machines(line);
 		break;
 	}
 }
@@ -244,7 +291,7 @@ static void offer_value(const struct line *line, enum opt_id id)
 
 static void offer_options(const struct line *line)
 {
-	uint64_t allowed = OPTS_GLOBAL | (line->cmd ? line->cmd->options : 0);
+	opt_set allowed = OPTS_GLOBAL | (line->cmd ? line->cmd->options : 0);
 
 	for (int id = 0; id < OPT_COUNT; id++) {
 		AUTO(auto_free) char *word = mem_format("--%s", args_opt_rows[id].name);

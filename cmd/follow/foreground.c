@@ -183,7 +183,7 @@ static int await_background(struct background *background, const char *run, stru
 			 "follows it",
 			 run, (long)pid, run);
 	else
-		out_note("run %s has ended; 'stoker status %s' tells how", run, run);
+		out_note("run %s has ended or is paused; 'stoker status %s' tells which", run, run);
 	return 0;
 }
 
@@ -197,7 +197,7 @@ static int hand_over(struct journal *journal, struct driver_options *options,
 	AUTO(err_freep) struct err *why = NULL;
 
 	*ret_exit = EXIT_DETACHED;
-	if (background_start(journal, options->run, &background, &why) == 0 &&
+	if (background_start(journal, options->run, NULL, &background, &why) == 0 &&
 	    await_background(background, options->run, &why) == 0)
 		return 0;
 	if (why->code == EXIT_BUSY)
@@ -245,8 +245,20 @@ static int run_driver_here(struct journal *journal, struct driver_options *optio
 	return result;
 }
 
+/* Reads --until into *ret. Returns `ret`; NULL: it is not given. */
+static const enum phase *until_of(const struct args *args, enum phase *ret)
+{
+	const char *name = args->value[OPT_UNTIL];
+	int phase = name ? flow_name_find(flow_phase_names, PHASE_COUNT, name) : -1;
+
+	if (phase < 0)
+		return NULL;
+	*ret = (enum phase)phase;
+	return ret;
+}
+
 int foreground_run(const struct args *args, struct journal *journal, const char *run,
-		   const struct plan *plan, struct err **err)
+		   const struct plan *plan, const json_t *inputs, struct err **err)
 {
 	const char *policy = args->value[OPT_ON_INTERRUPT];
 	struct foreground foreground = {
@@ -256,9 +268,13 @@ int foreground_run(const struct args *args, struct journal *journal, const char 
 		.run = run,
 	};
 	struct lease_rules rules;
+	enum phase until;
 	struct driver_options options = {
 		.run = run,
 		.plan = plan,
+		.inputs = inputs,
+		.pause_after = until_of(args, &until),
+		.pauses_as_before = plan == NULL,
 		.on_wait = run_show_wait,
 		.lease = &rules,
 		.on_event = on_event,
@@ -308,11 +324,11 @@ int foreground_detach_await(struct background *background, const char *run, stru
 	return EXIT_DONE;
 }
 
-int foreground_detach(struct journal *journal, const char *run, struct err **err)
+int foreground_detach(struct journal *journal, const char *run, const char *until, struct err **err)
 {
 	AUTO(background_freep) struct background *background = NULL;
 
-	if (background_start(journal, run, &background, err) < 0)
+	if (background_start(journal, run, until, &background, err) < 0)
 		return -1;
 	return foreground_detach_await(background, run, err);
 }

@@ -1,4 +1,4 @@
-/* What a list shows of an ended run: see run_head.h. */
+/* The part of an ended run that a list shows: see run_head.h. */
 #include "cmd/follow/run_head.h"
 
 #include <string.h>

@@ -1,7 +1,7 @@
 /*
- * What a list shows of an ended run and what it adds to statistics, as its summary keeps it
- * (jobs/run/journal/summary.h): one line for each member, so that ten thousand of them are read in
- * no time.
+ * The part of an ended run that a list shows, and that it adds to statistics, as its summary keeps
+ * it (jobs/run/journal/summary.h): one line for each member, so that ten thousand of them are read
+ * in no time.
  */
 #ifndef STK_CMD_FOLLOW_RUN_HEAD_H
 #define STK_CMD_FOLLOW_RUN_HEAD_H

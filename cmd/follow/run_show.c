@@ -20,7 +20,7 @@ void run_show_event(void *arg, const struct event *ev, json_t *row)
 
 	(void)arg;
 	if (out_is_json()) {
-		out_json(row);
+		out_json_exact(row);
 		return;
 	}
 	/* Only with this event does the run exist, or is it driven by this process. */
@@ -46,7 +46,7 @@ static int replay_row(void *arg, const struct event *ev, json_t *row, struct err
 	(void)arg;
 	(void)ev;
 	(void)err;
-	out_json(row);
+	out_json_exact(row);
 	return 0;
 }
 
@@ -79,6 +79,10 @@ int run_show_outcome(struct journal *journal, const char *run, struct err **err)
 	code = (int)js_int(status, "exit_code", EXIT_DETACHED);
 	if (code != EXIT_DETACHED && !out_is_json())
 		status_text_print_summary(status);
+	else if (js_is(status, "state", "paused"))
+		out_note("run %s is paused after %s; 'stoker resume %s', or the same command with "
+			 "a later phase or without --until, continues it",
+			 run, js_str(status, "phase"), run);
 	return code;
 }
 

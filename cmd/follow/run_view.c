@@ -125,10 +125,10 @@ static void make_summary(const struct run_view_fold *fold, struct run_summary *r
 		return;
 	}
 	status = status_json(fold->status, clock_utc_now(), true);
-	rest = js_line(json_object_get(status, "attempts"));
+	rest = js_line_exact(json_object_get(status, "attempts"));
 	sb_adds(&ret->rest, rest);
 	json_object_del(status, "attempts");
-	line = js_line(status);
+	line = js_line_exact(status);
 	sb_adds(&ret->line, line);
 	tally = status_tally(fold->status, clock_utc_now());
 	run_head_make(status, tally, &ret->head);
@@ -273,13 +273,22 @@ int cmd_run_open(const struct args *args, enum journal_mode mode, struct journal
 	return -1;
 }
 
-int cmd_run_exit_code(struct journal *journal, const char *run, struct err **err)
+int cmd_run_exit_code_or_pause(struct journal *journal, const char *run, bool *ret_paused,
+			       struct err **err)
 {
 	json_auto_t *status = NULL;
 
 	if (fold(journal, run, RUN_VIEW_PROVES, false, false, &status, err) < 0)
 		return -1;
+	*ret_paused = js_is(status, "state", "paused");
 	return (int)js_int(status, "exit_code", EXIT_DETACHED);
+}
+
+int cmd_run_exit_code(struct journal *journal, const char *run, struct err **err)
+{
+	bool paused;
+
+	return cmd_run_exit_code_or_pause(journal, run, &paused, err);
 }
 
 int cmd_lease_rules(const struct args *args, struct lease_rules *ret, struct err **err)

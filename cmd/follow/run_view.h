@@ -15,7 +15,7 @@ int cmd_run_open(const struct args *args, enum journal_mode mode, struct journal
 /* Sets the lease rules from the command line. */
 int cmd_lease_rules(const struct args *args, struct lease_rules *ret, struct err **err);
 
-/* What is done about the events that a summary (jobs/run/journal/summary.h) stands for. */
+/* Treatment of the events that a summary (jobs/run/journal/summary.h) stands for. */
 enum run_view_trust {
 	RUN_VIEW_PROVES, /* all are proved to be there, unchanged: damage is an error */
 	RUN_VIEW_TRUSTS, /* nothing: the state is the same, and damage of them is not noticed */
@@ -51,5 +51,8 @@ int cmd_run_view_whole(struct journal *journal, const char *run, json_t **ret, s
 
 /* Returns the exit code of a run that has ended, EXIT_DETACHED if it goes on, -1 on error. */
 int cmd_run_exit_code(struct journal *journal, const char *run, struct err **err);
+/* The same; *ret_paused: the run goes on, but nobody is to drive it before somebody asks for it. */
+int cmd_run_exit_code_or_pause(struct journal *journal, const char *run, bool *ret_paused,
+			       struct err **err);
 
 #endif

@@ -15,7 +15,7 @@
 
 /* ---- commands ------------------------------------------------------------------- */
 
-void manual_options(struct doc *doc, uint64_t options)
+void manual_options(struct doc *doc, opt_set options)
 {
 	doc->column = OPTION_COLUMN;
 	for (int id = 0; id < OPT_COUNT; id++) {

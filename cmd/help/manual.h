@@ -20,7 +20,7 @@ void manual_command(struct doc *doc, const struct cmd *cmd);
 bool manual_field(struct doc *doc, const char *path);
 
 /* Parts of the above, also for the pages of man(1). */
-void manual_options(struct doc *doc, uint64_t options);
+void manual_options(struct doc *doc, opt_set options);
 void manual_exit_codes(struct doc *doc);
 void manual_variables(struct doc *doc, unsigned uses);
 

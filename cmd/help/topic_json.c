@@ -184,11 +184,11 @@ static void write_events(struct doc *doc)
 void topic_json_write(struct doc *doc)
 {
 	doc->column = 20;
-	doc_paragraph(doc,
-		      "With --json a command prints one JSON object a line on standard output, "
-		      "and nothing else there; messages go to standard error. run, attach, "
-		      "resume, stop and events print events of the journal. If an error ends "
-		      "the command, the last line is {\"error\":{…}}.");
+	doc_paragraph(
+		doc, "With --json a command prints one JSON object a line on standard output, "
+		     "and nothing else there; messages go to standard error. run, retrain, attach, "
+		     "resume, stop and events print events of the journal. If an error ends "
+		     "the command, the last line is {\"error\":{…}}.");
 	doc_paragraph(doc,
 		      "An instant is text, RFC 3339 in UTC with milliseconds: "
 		      "2026-11-21T11:36:00.123Z. A duration is a number of seconds. A size is an "

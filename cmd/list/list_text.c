@@ -79,7 +79,7 @@ static char *driver_text(const struct listed *row)
 	return mem_format("%s:%lld", js_str(driver, "host"), (long long)js_int(driver, "pid", 0));
 }
 
-/* What the engine says, or why it says nothing. */
+/* Returns what the engine says, or why it says nothing. */
 static char *live_text(const struct listed *row)
 {
 	const json_t *live = json_object_get(row->status, "live");

@@ -1,6 +1,6 @@
 /*
- * All runs of a journal, for a list: read, filtered and sorted. What an ended run shows in a list
- * comes from its summary where there is one, so that many runs are read at once.
+ * All runs of a journal, for a list: read, filtered and sorted. The row of an ended run comes from
+ * its summary where there is one, so that many runs are read at once.
  */
 #ifndef STK_CMD_LIST_RUN_LIST_H
 #define STK_CMD_LIST_RUN_LIST_H

@@ -1,4 +1,4 @@
-/* What a list shows of runs beyond their state: see run_list_more.h. */
+/* Columns of a list beyond the state of runs: see run_list_more.h. */
 #include "cmd/list/run_list_more.h"
 
 #include <stdlib.h>

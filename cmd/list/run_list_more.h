@@ -1,7 +1,7 @@
 /*
- * What a list shows of runs beyond their state, where it is asked for: how much they hold, what
- * their engines say, and the settings in which they differ. Each costs a look at every run in the
- * list, so they come after filters and --limit.
+ * Columns of a list beyond the state of runs, where they are asked for: how much the runs hold,
+ * what their engines say, and the settings in which they differ. Each costs a look at every run in
+ * the list, so they come after filters and --limit.
  */
 #ifndef STK_CMD_LIST_RUN_LIST_MORE_H
 #define STK_CMD_LIST_RUN_LIST_MORE_H

@@ -59,8 +59,10 @@ static void add_to_lanes(struct course *course, const struct event *ev)
 		break;
 	case EV_ATTEMPT_INTENDED:
 		end_part(course, ev->at.ms);
-		begin_lane(course, mem_format("%s %lld", flow_phase_names[ev->phase],
-					      (long long)ev->attempt));
+		begin_lane(course,
+			   mem_format("%s %lld%s%s", flow_phase_names[ev->phase],
+				      (long long)ev->attempt, EVENT_HAS(ev, stage) ? " for " : "",
+				      EVENT_HAS(ev, stage) ? flow_phase_names[ev->stage] : ""));
 		begin_part(course, "queue", ev->at.ms);
 		break;
 	case EV_ATTEMPT_CLAIMED:

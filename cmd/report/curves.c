@@ -217,7 +217,7 @@ static void add_attempts(const struct curves_all *all, size_t run, json_t *chart
 	}
 }
 
-/* What is said below each curve. */
+/* Writes the words below a curve. */
 static void put_caption(const struct curves_all *all, json_t *chart, double width, const char *more)
 {
 	AUTO(sb_release) struct sb text = SB_INIT;

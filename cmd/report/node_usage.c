@@ -1,4 +1,4 @@
-/* What the nodes of a run did: see node_usage.h. */
+/* The work of a run's nodes: see node_usage.h. */
 #include "cmd/report/node_usage.h"
 
 #include <math.h>

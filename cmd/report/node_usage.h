@@ -1,4 +1,4 @@
-/* What the nodes of a run did, for a report: curves, and what held the training up. */
+/* The work of a run's nodes, for a report: curves, and what held the training up. */
 #ifndef STK_CMD_REPORT_NODE_USAGE_H
 #define STK_CMD_REPORT_NODE_USAGE_H
 

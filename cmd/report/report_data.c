@@ -21,7 +21,7 @@
 
 /* ---- measuring ---- */
 
-/* What is seen of a run while it is measured. */
+/* Collects what a report shows of a run while the run is measured. */
 struct seen {
 	struct curves *curves;
 	struct course course;
@@ -197,7 +197,7 @@ static char *outcome_of(const struct measure *measure)
 			  reason ? ": " : "", reason ? reason : "", time, cost);
 }
 
-/* What the comparison says about a row. */
+/* Returns the judgement of the comparison about a row. */
 static char *judgement_of(const struct compare *compare, size_t at)
 {
 	const struct compare_sheet *sheet = &compare->sheet;
@@ -222,7 +222,7 @@ static char *judgement_of(const struct compare *compare, size_t at)
 	return mem_format("%s: %s.", run, verdict);
 }
 
-/* What a team asks first: which row to take. */
+/* Answers what a team asks first: which row to take. */
 static char *best_of(const struct compare *compare)
 {
 	const struct compare_sheet *sheet = &compare->sheet;
@@ -375,7 +375,9 @@ static int measure_all(struct compare *compare, struct curves *curves, struct jo
 						     .series = on_series,
 						     .reading = on_reading,
 						     .span = on_span };
-		const struct measure_question question = { .lenient = true, .watch = &watch };
+		const struct measure_question question = { .lenient = true,
+							   .alone = compare->count == 1,
+							   .watch = &watch };
 		int result = measure_take(journal, &question, &compare->runs[i], err);
 
 		if (result == 0 && i < REPORT_DRAWN_MAX && compare->runs[i].plan)

@@ -20,6 +20,7 @@ struct sweep_plan {
 	json_t *keys;  /* graph key → {"cell", "cache"} of the first cell that has it, owned */
 	json_t *cells; /* as they are printed, owned */
 	double estimated, at_most, per_ms; /* NAN: not known of every cell; per_ms: the dearest */
+	bool is_unpriced;                  /* the price of a cell is not known */
 };
 
 static void plan_release(struct sweep_plan *plan)
@@ -87,6 +88,7 @@ static void put_cost(struct sweep_plan *all, const json_t *plan, enum cache_stat
 	all->estimated += estimated;
 	all->at_most += at_most;
 	all->per_ms = fmax(all->per_ms, of_runs(first, "per_hour", 1) / 3600000);
+	all->is_unpriced |= !json_object_get(first, "per_hour");
 }
 
 /* A cell that this machine or version refuses is a row like others. */
@@ -125,7 +127,7 @@ static void put_most(const struct sweep_plan *all, json_t *line)
 {
 	double runs = all->at_most, cap = js_real(all->sweep, "cost", NAN), late = NAN, most;
 
-	if (json_object_get(all->sweep, "deadline_ms"))
+	if (json_object_get(all->sweep, "deadline_ms") && !all->is_unpriced)
 		late = js_real(all->sweep, "deadline_ms", 0) * all->per_ms *
 		       js_real(all->sweep, "parallel", 1);
 	most = fmin(runs, fmin(cap, late)); /* fmin() passes over NAN */

@@ -1,4 +1,4 @@
-/* What became of a sweep: see sweep_view.h. */
+/* The state of a sweep: see sweep_view.h. */
 #include "cmd/sweep/sweep_view.h"
 
 #include <string.h>
@@ -53,17 +53,12 @@ static int read_run(struct journal *journal, const char *run, struct sweep_seen 
 	return 0;
 }
 
-/* Returns what is known of a run. */
-static int see_run(struct journal *journal, const char *run, const json_t *known,
-		   struct sweep_seen *seen, json_t **ret, struct err **err)
+/* Makes the row of a run from its status; NULL: it is damaged, or not known. */
+static json_t *row_of(const char *run, const json_t *status, bool is_known)
 {
-	json_auto_t *status = NULL;
-	json_auto_t *row = json_object();
-	bool is_known = json_object_get(known, run);
+	json_t *row = json_object();
 
 	js_put_str(row, "run", run);
-	if (is_known && read_run(journal, run, seen, &status, err) < 0)
-		return -1;
 	js_put_str(row, "state",
 		   js_str(status, "created") ? js_str(status, "state")
 		   : is_known && !status     ? DAMAGED
@@ -71,10 +66,27 @@ static int see_run(struct journal *journal, const char *run, const json_t *known
 	if (js_str(status, "phase"))
 		js_put_str(row, "phase", js_str(status, "phase"));
 	js_put(row, "exit_code", json_incref(json_object_get(status, "exit_code")));
-	seen->cost += js_real(json_object_get(status, "cost"), "accrued", 0);
+	js_put(row, "cost",
+	       json_incref(json_object_get(json_object_get(status, "cost"), "accrued")));
+	return row;
+}
+
+/* Returns what is known of a run. A run that had ended at an earlier look is as it was. */
+static int see_run(struct journal *journal, const char *run, const json_t *known,
+		   const json_t *earlier, struct sweep_seen *seen, json_t **ret, struct err **err)
+{
+	json_auto_t *status = NULL;
+	bool is_known = json_object_get(known, run);
+
+	if (is_known && js_is(earlier, "run", run) && json_object_get(earlier, "exit_code"))
+		*ret = json_deep_copy(earlier);
+	else if (is_known && read_run(journal, run, seen, &status, err) < 0)
+		return -1;
+	else
+		*ret = row_of(run, status, is_known);
+	seen->cost += js_real(*ret, "cost", 0);
 	seen->going += js_str(status, "created") && !json_object_get(status, "exit_code");
-	seen->succeeded += js_is(status, "state", "succeeded");
-	*ret = TAKE(row);
+	seen->succeeded += js_is(*ret, "state", "succeeded");
 	return 0;
 }
 
@@ -94,8 +106,10 @@ static bool is_left_out(const json_t *cell, const json_t *runs)
 }
 
 static int see_cell(struct journal *journal, const json_t *cell, size_t at, const json_t *known,
-		    struct sweep_seen *seen, json_t *cells, struct err **err)
+		    const json_t *earlier, struct sweep_seen *seen, json_t *cells, struct err **err)
 {
+	const json_t *before =
+		json_object_get(json_array_get(json_object_get(earlier, "cells"), at), "runs");
 	json_t *kept = json_object(), *runs = json_array(), *id, *row;
 	size_t i;
 
@@ -106,7 +120,8 @@ static int see_cell(struct journal *journal, const json_t *cell, size_t at, cons
 		js_put_str(kept, "why", js_str(cell, "why"));
 	js_put(kept, "runs", runs);
 	json_array_foreach (json_object_get(cell, "runs"), i, id) {
-		if (see_run(journal, json_string_value(id), known, seen, &row, err) < 0)
+		if (see_run(journal, json_string_value(id), known, json_array_get(before, i), seen,
+			    &row, err) < 0)
 			return -1;
 		json_array_append_new(runs, row);
 	}
@@ -144,8 +159,8 @@ static void seen_release(struct sweep_seen *seen)
 	err_freep(&seen->damage);
 }
 
-int sweep_view(struct journal *journal, const json_t *record, json_t **ret, struct err **ret_damage,
-	       struct err **err)
+int sweep_view(struct journal *journal, const json_t *record, const json_t *earlier, json_t **ret,
+	       struct err **ret_damage, struct err **err)
 {
 	static const char *const told[] = { "sweep", "name", "kind", "created" };
 	json_auto_t *known = json_object(), *view = json_object();
@@ -161,7 +176,7 @@ int sweep_view(struct journal *journal, const json_t *record, json_t **ret, stru
 	if (stopped < 0 || find_known(journal, known, err) < 0)
 		return -1;
 	json_array_foreach (json_object_get(record, "cells"), i, cell)
-		if (see_cell(journal, cell, i, known, &seen, cells, err) < 0)
+		if (see_cell(journal, cell, i, known, earlier, &seen, cells, err) < 0)
 			return -1;
 	js_put_str(view, "state", state_of(&seen, stopped > 0));
 	js_put(view, "stopped", json_boolean(stopped > 0));

@@ -1,4 +1,4 @@
-/* What became of a sweep: its cells, and the runs of each. */
+/* The state of a sweep: its cells, and the runs of each. */
 #ifndef STK_CMD_SWEEP_SWEEP_VIEW_H
 #define STK_CMD_SWEEP_SWEEP_VIEW_H
 
@@ -15,9 +15,10 @@ int sweep_view_find(const struct args *args, enum journal_mode mode, struct jour
 /* Sees what became of each run. Returns the object that `status --json SWEEP` prints: its state is
  * "running" while a run goes on, "stopped", "waiting" while runs have not begun, or "succeeded" if
  * any has, else "failed". A run whose journal is damaged is "damaged" and keeps back no other; the
- * first such damage is in *ret_damage, which the caller frees. */
-int sweep_view(struct journal *journal, const json_t *record, json_t **ret, struct err **ret_damage,
-	       struct err **err);
+ * first such damage is in *ret_damage, which the caller frees. `earlier`: an earlier look at the
+ * same sweep, whose runs that had ended are not read again; NULL: none. */
+int sweep_view(struct journal *journal, const json_t *record, const json_t *earlier, json_t **ret,
+	       struct err **ret_damage, struct err **err);
 
 /* Returns the exit code of a sweep, EXIT_DETACHED if it goes on. */
 int sweep_view_exit_code(const json_t *view);

@@ -164,7 +164,7 @@ static int start_driver(struct journal *journal, const char *run, struct err **e
 	AUTO(err_freep) struct err *why = NULL;
 	pid_t pid;
 
-	if (background_start(journal, run, &background, &why) < 0 ||
+	if (background_start(journal, run, NULL, &background, &why) < 0 ||
 	    background_wait(background, &pid, &why) < 0) {
 		if (why->code == EXIT_BUSY)
 			return 0;
@@ -265,7 +265,7 @@ static void check_source(const struct sweep_work *work, const struct sweep_run *
 		    js_str(work->options->record, "sweep"));
 }
 
-/* Notes in the record that the cell is not supported. What refused a plan that is good lies
+/* Notes in the record that the cell is not supported. The cause that refuses a good plan lies
  * outside, and may be mended: the exit code tells that. */
 static int refuse(struct sweep_work *work, const struct sweep_run *run, bool has_plan,
 		  const struct err *why, struct err **err)

@@ -45,7 +45,7 @@ static int add_event(void *arg, const struct event *ev, json_t *row, struct err 
 		run->other = !is_alike(run->plan, ev->plan);
 	ledger_add(&run->ledger, ev);
 	if (ev->kind == EV_ATTEMPT_ENDED)
-		run->paid_ms[ev->phase] += run->ledger.billed_ms - before;
+		run->paid_ms[run->ledger.payer] += run->ledger.billed_ms - before;
 	if (ev->kind == EV_RUN_ENDED)
 		run->succeeded = ev->state == OUTCOME_SUCCEEDED;
 	return run->other;
@@ -135,7 +135,7 @@ void cmd_print_cost_before(const json_t *plan, const json_t *cost)
 	const char *region = json_string_value(js_path(plan, "spec.aws.region"));
 
 	if (json_object_size(cost) == 0) {
-		if (js_path(plan, "instance") && strcmp(js_str(plan, "engine"), "local") != 0)
+		if (js_path(plan, "instance"))
 			out_line("cost:    unknown: the catalogue has no price of %s; "
 				 "resources.price sets one",
 				 js_str(js_path(plan, "instance"), "type"));

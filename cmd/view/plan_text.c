@@ -201,7 +201,8 @@ static void print_members(const char *before, const char *between, const json_t 
 /* True if the member has lines of its own already, or repeats the heading. */
 static bool is_own_member(const char *name)
 {
-	static const char *const own[] = { "v", "phase", "command", "env", "agent_env", "sends" };
+	static const char *const own[] = { "v",   "phase",     "stage", "command",
+					   "env", "agent_env", "sends" };
 
 	for (size_t i = 0; i < STK_LENGTH(own); i++)
 		if (strcmp(name, own[i]) == 0)
@@ -236,10 +237,10 @@ static void print_sends(const json_t *sends)
 static void print_request(const json_t *request)
 {
 	AUTO(auto_free) char *line = plan_text_command(json_object_get(request, "command"));
-	const char *name;
+	const char *name, *stage = js_str(request, "stage");
 	json_t *value;
 
-	out_line("%s:", js_str(request, "phase"));
+	out_line("%s%s%s:", js_str(request, "phase"), stage ? " for " : "", stage ? stage : "");
 	out_line("  %s", line);
 	print_members("  env ", "=", json_object_get(request, "env"));
 	print_members("  agent_env ", "=", json_object_get(request, "agent_env"));
@@ -283,4 +284,29 @@ void plan_text_print_requests(const json_t *plan, const json_t *requests, const 
 		print_request(request);
 	if (difference)
 		print_difference(difference);
+}
+
+/* ---- origins ---- */
+
+void plan_text_print_origins(const json_t *plan)
+{
+	const char *field;
+	json_t *origin;
+	int width = 0;
+
+	json_object_foreach (json_object_get(plan, "origins"), field, origin)
+		width = (int)strlen(field) > width && strlen(field) <= 40 ? (int)strlen(field)
+									  : width;
+	out_line("fields:");
+	json_object_foreach (json_object_get(plan, "origins"), field, origin) {
+		const char *file = js_str(origin, "file"), *profile = js_str(origin, "profile");
+
+		if (!file)
+			out_line("  %-*s %s", width, field, js_str(origin, "option"));
+		else
+			out_line("  %-*s %s:%lld:%lld%s%s", width, field, file,
+				 (long long)js_int(origin, "line", 0),
+				 (long long)js_int(origin, "column", 0),
+				 profile ? ", profile " : "", profile ? profile : "");
+	}
 }

@@ -31,6 +31,9 @@ void plan_text_print_preload(const json_t *rows);
 /* Prints the derived values, a line each. */
 void plan_text_print_derived(const json_t *plan);
 
+/* Prints where each value of the spec came from, a line each. */
+void plan_text_print_origins(const json_t *plan);
+
 /* Prints length and width of phase 1, and the number of torchrun's processes, as far as known.
  * `ahead`: phase 1 would run. */
 void plan_text_print_measures(const json_t *plan, bool ahead);

@@ -5,6 +5,7 @@
 
 #include "cmd/screen/out.h"
 #include "cmd/view/mode_comparison_view.h"
+#include "cmd/view/stage_text.h"
 #include "jobs/base/sb.h"
 #include "jobs/base/text/text.h"
 #include "jobs/base/text/when.h"
@@ -107,10 +108,11 @@ static void print_worker(const json_t *attempt)
 static void print_attempt(const json_t *attempt, const char *label)
 {
 	const char *class = js_str(attempt, "class"), *state = js_str(attempt, "state");
+	const char *stage = js_str(attempt, "stage"); /* that phase 1 compiles for */
 	struct sb text = SB_INIT;
 
-	sb_addf(&text, "%s %lld", js_str(attempt, "phase"),
-		(long long)js_int(attempt, "attempt", 0));
+	sb_addf(&text, "%s %lld%s%s", js_str(attempt, "phase"),
+		(long long)js_int(attempt, "attempt", 0), stage ? " for " : "", stage ? stage : "");
 	sb_addf(&text, "%*s%s", text.len < ATTEMPT_COLUMNS ? (int)(ATTEMPT_COLUMNS - text.len) : 2,
 		"", or_dash(state));
 	if (json_object_get(attempt, "seconds")) {
@@ -232,6 +234,7 @@ static void print_made(const json_t *status)
 			 or_dash(js_str(checkpoint, "url")));
 	print_outputs(status);
 	print_passed(status);
+	stage_text_print(status);
 }
 
 /* Prints why the run makes no steps, and until when, instead of an outdated speed. */
@@ -505,7 +508,8 @@ void status_text_print_status(const json_t *status)
 	print_end(status);
 }
 
-/* `needed`: the phase would have had to run, had the run come so far. */
+/* `needed`: the phase would have had to run, had the run come so far. Phase 1 is that of the
+ * training here. */
 static void print_phase_time(const json_t *status, const char *phase, bool needed)
 {
 	AUTO(auto_free) char *time = NULL, *label = NULL;
@@ -514,7 +518,7 @@ static void print_phase_time(const json_t *status, const char *phase, bool neede
 	size_t i, count = 0;
 
 	json_array_foreach (json_object_get(status, "attempts"), i, attempt)
-		if (strcmp(js_str(attempt, "phase"), phase) == 0) {
+		if (strcmp(js_str(attempt, "phase"), phase) == 0 && !js_str(attempt, "stage")) {
 			seconds += js_real(attempt, "seconds", 0);
 			count++;
 		}

@@ -1,9 +1,9 @@
 /*
  * The state of a run as text, from its JSON.
  *
- * cmd/view: plans, runs, events and costs as lines and sentences for people. What is shown comes as
- * JSON or as an event, the same that --json prints; what of it takes a look at other runs (cost,
- * comparison of modes) only reads their journals. Bytes are written by cmd/screen alone.
+ * cmd/view: plans, runs, events and costs as lines and sentences for people. All that is shown
+ * comes as JSON or as an event, the same that --json prints; what of it takes a look at other runs
+ * (cost, comparison of modes) only reads their journals. Bytes are written by cmd/screen alone.
  */
 #ifndef STK_CMD_VIEW_STATUS_TEXT_H
 #define STK_CMD_VIEW_STATUS_TEXT_H

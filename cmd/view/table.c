@@ -170,7 +170,8 @@ static void add_cell(const struct table_column *column, const char *text, enum s
 		sb_addc(ret, ' ');
 }
 
-/* Prints a row; `row` NULL: the titles. What a terminal has no room for at all is left out. */
+/* Prints a row; `row` NULL: the titles. Columns that a terminal has no room for at all are left
+ * out. */
 static void print_row(const struct table *table, const struct table_row *row, size_t width,
 		      const struct text_style *style, struct sb *ret)
 {

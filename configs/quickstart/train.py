@@ -23,7 +23,6 @@ import numpy as np
 from jax import Array
 from jax._src import cache_key
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
-from sklearn.datasets import load_digits
 
 SIDE, PATCH, GRID, TOKENS, CLASSES, HOLD_OUT = 8, 2, 4, 16, 10, 360
 DIM, DEPTH, HEADS = 64, 4, 4
@@ -102,6 +101,7 @@ def eval_step(params: Tree, images: Array, labels: Array) -> Array:
 # ---- data
 def load_data() -> tuple[Batch, Batch]:
     """Images in [-1, 1] and labels, for training and held out; always the same split."""
+    from sklearn.datasets import load_digits  # half of the imports' time; who brings other data does without
     pixels, labels = load_digits(return_X_y=True)
     order = np.random.default_rng(0).permutation(len(labels))
     images = (pixels[order].reshape(-1, SIDE, SIDE) / 8.0 - 1.0).astype(np.float32)

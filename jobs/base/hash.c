@@ -197,6 +197,19 @@ void hash_sha256_base64(const char *hex, char ret[SHA256_BASE64])
 	hash_base64(digest, sizeof digest, ret);
 }
 
+bool hash_base64_hex(const char *base64, char ret[SHA256_HEX])
+{
+	unsigned char digest[SHA256_BYTES + 1]; /* the padding is decoded too */
+
+	ret[0] = '\0';
+	if (strlen(base64) != SHA256_BASE64 - 1 ||
+	    EVP_DecodeBlock(digest, (const unsigned char *)base64, SHA256_BASE64 - 1) !=
+		    (int)sizeof digest)
+		return false;
+	hash_hex_lower(digest, SHA256_BYTES, ret);
+	return true;
+}
+
 void hash_sha1_hex(const void *bytes, size_t len, char hex[SHA1_HEX])
 {
 	uint8_t digest[EVP_MAX_MD_SIZE];

@@ -7,6 +7,7 @@
 #ifndef STK_BASE_HASH_H
 #define STK_BASE_HASH_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -45,6 +46,8 @@ void hash_hex_lower(const void *bytes, size_t len, char *ret_hex);
  * lower-case hex digits is a bug of the caller and aborts the process. */
 void hash_sha256_parse(const char *hex, uint8_t digest[SHA256_BYTES]);
 void hash_sha256_base64(const char *hex, char ret[SHA256_BASE64]);
+/* The digest that S3 writes in base64, as hex; false, and "" in `ret`, if it is none. */
+bool hash_base64_hex(const char *base64, char ret[SHA256_HEX]);
 /* `ret` has room for 4 characters for each 3 bytes begun, and a NUL. */
 void hash_base64(const void *bytes, size_t len, char *ret);
 

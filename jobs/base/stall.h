@@ -2,9 +2,9 @@
  * Decides whether the command still makes progress. Pure functions: time and signs of life come in
  * with each call, a finding comes out; no clock, no I/O, no allocation.
  *
- * What counts as progress: before the first step, any output. Once a step was seen, only these: a
- * step larger than all before, bytes of a checkpoint, a message of the compiler, bytes in the
- * compile cache. If no metric reports steps, any output counts throughout.
+ * Progress is, before the first step, any output. Once a step was seen, only these: a step larger
+ * than all before, bytes of a checkpoint, a message of the compiler, bytes in the compile cache. If
+ * no metric reports steps, any output counts throughout.
  *
  * Silence limits (doing → limit, without "fixed")
  *   start       nothing was printed yet                               30 min

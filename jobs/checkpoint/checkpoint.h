@@ -27,6 +27,8 @@
  *                                     without the checkpoints
  *   {"v":1, "run", "attempt", "nonce", "step", "name", "kind",
  *    "url": absolute path or URL of the checkpoint, "at": utc ms, "saving_ms",
+ *    "device": type of the machine, "world_size": of the processes that saved it (both absent: not
+ *    known),
  *    "files": [{"path": relative to the checkpoint ("" if it is a single file),
  *               "size": bytes, "ends": SHA-256 over its first and last
  *               CKPT_ENDS bytes, over all of it if it is no longer than both,
@@ -230,6 +232,8 @@ int checkpoint_fetch(const struct ckpt_mark *mark, const char *folder, char **re
 struct ckpt_owner { /* owner of a checkpoint, as in the claim */
 	const char *run, *nonce;
 	int64_t attempt;
+	const char *device; /* type of the machine; NULL: not known */
+	int64_t world_size; /* of the processes that save; 0: not known */
 };
 
 struct ckpt_mark {
@@ -237,8 +241,11 @@ struct ckpt_mark {
 	char *root;                     /* owned: as `path` of a root */
 	struct store *store;            /* borrowed from the root; NULL: a folder */
 	const struct ckpt_kind *kind;   /* never `auto` */
-	int64_t attempt, step;
-	int64_t saving_ms; /* how long its script took to save it; 0: not known */
+	int64_t attempt;
+	int64_t step;       /* -1: of a model (pin.h), in the name of which there need be none */
+	int64_t saving_ms;  /* how long its script took to save it; 0: not known */
+	char *device;       /* owned; NULL: not known */
+	int64_t world_size; /* 0: not known */
 	struct utc at;
 	json_t *files; /* owned; as in the file */
 };

@@ -16,9 +16,9 @@
 struct checkpoint_check {
 	const struct checkpoint_tree *tree;
 	const char *name; /* name of the entry in its root */
-	int64_t step;
-	bool described; /* a file beside the state names its size, and it is so */
-	char *why;      /* owned; why it is not complete; NULL while it may be */
+	int64_t step;     /* -1: none in its name (pin.h) */
+	bool described;   /* a file beside the state names its size, and it is so */
+	char *why;        /* owned; why it is not complete; NULL while it may be */
 };
 
 /* Sets check->why and returns false. */

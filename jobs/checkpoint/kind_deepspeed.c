@@ -58,9 +58,32 @@ static bool prove_deepspeed(struct checkpoint_check *check)
 	return checkpoint_check_deepspeed(check, "");
 }
 
+/* With ZeRO each data-parallel rank has files of its own; else the model-parallel ranks alone. */
+static int64_t ranks_deepspeed(struct checkpoint_check *check, bool *ret_exact)
+{
+	static const char *const patterns[] = { "mp_rank_%_model_states.pt",
+						"zero_pp_rank_%_mp_rank_%_optim_states.pt",
+						"bf16_zero_pp_rank_%_mp_rank_%_optim_states.pt" };
+	int64_t ranks = 0;
+
+	*ret_exact = false;
+	for (size_t i = 0; i < STK_LENGTH(patterns); i++) {
+		uint32_t sides[PATTERN_NUMBERS];
+		int64_t all;
+
+		if (!checkpoint_check_grid(check, patterns[i], sides))
+			return 0;
+		all = i == 0 ? sides[0] : (int64_t)sides[0] * sides[1];
+		ranks = all > ranks ? all : ranks;
+		*ret_exact |= i > 0 && sides[0] > 0;
+	}
+	return ranks;
+}
+
 const struct ckpt_kind kind_deepspeed = { .name = "deepspeed",
 					  .pointer = "latest",
 					  .points_by_name = true,
 					  .named = named_deepspeed,
 					  .looks = looks_deepspeed,
-					  .prove = prove_deepspeed };
+					  .prove = prove_deepspeed,
+					  .ranks = ranks_deepspeed };

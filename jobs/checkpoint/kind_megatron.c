@@ -71,8 +71,25 @@ static bool prove_megatron(struct checkpoint_check *check)
 	       checkpoint_check_fail(check, "nothing but 'metadata.json' is there");
 }
 
+/* A folder per rank tells tensor and pipeline parallelism; a distributed checkpoint tells nothing.
+ */
+static int64_t ranks_megatron(struct checkpoint_check *check, bool *ret_exact)
+{
+	uint32_t sides[PATTERN_NUMBERS];
+
+	*ret_exact = false;
+	if (!checkpoint_check_grid(check, "mp_rank_%_%_%/model_optim_rng.pt", sides))
+		return 0;
+	if (sides[0] == 0 && !checkpoint_check_grid(check, "mp_rank_%_%/model_optim_rng.pt", sides))
+		return 0;
+	if (sides[0] > 0)
+		return (int64_t)sides[0] * sides[1];
+	return checkpoint_check_grid(check, "mp_rank_%/model_optim_rng.pt", sides) ? sides[0] : 0;
+}
+
 const struct ckpt_kind kind_megatron = { .name = "megatron",
 					 .pointer = "latest_checkpointed_iteration.txt",
 					 .named = named_megatron,
 					 .looks = looks_megatron,
-					 .prove = prove_megatron };
+					 .prove = prove_megatron,
+					 .ranks = ranks_megatron };

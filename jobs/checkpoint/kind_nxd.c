@@ -67,6 +67,30 @@ static bool prove_nxd(struct checkpoint_check *check)
 	return prove_tensors(check);
 }
 
-const struct ckpt_kind kind_nxd = {
-	.name = "nxd", .named = named_nxd, .looks = looks_nxd, .prove = prove_nxd
-};
+/* Without ZeRO-1 only the first of the data-parallel ranks saves (trainer/checkpoint.py), so that
+ * names of one such rank tell tensor and pipeline parallelism alone. */
+static int64_t ranks_nxd(struct checkpoint_check *check, bool *ret_exact)
+{
+	static const char *const patterns[] = { "model/dp_rank_%_tp_rank_%_pp_rank_%.pt",
+						"optim/dp_rank_%_tp_rank_%_pp_rank_%.pt" };
+	int64_t ranks = 0;
+
+	*ret_exact = false;
+	for (size_t i = 0; i < STK_LENGTH(patterns); i++) {
+		uint32_t sides[PATTERN_NUMBERS];
+		int64_t all;
+
+		if (!checkpoint_check_grid(check, patterns[i], sides))
+			return 0;
+		all = (int64_t)sides[0] * sides[1] * sides[2];
+		ranks = all > ranks ? all : ranks;
+		*ret_exact |= sides[0] > 1;
+	}
+	return ranks;
+}
+
+const struct ckpt_kind kind_nxd = { .name = "nxd",
+				    .named = named_nxd,
+				    .looks = looks_nxd,
+				    .prove = prove_nxd,
+				    .ranks = ranks_nxd };

@@ -21,6 +21,7 @@ void checkpoint_mark_release(struct ckpt_mark *mark)
 	free(mark->name);
 	free(mark->url);
 	free(mark->root);
+	free(mark->device);
 	json_decref(mark->files);
 	*mark = (struct ckpt_mark){ 0 };
 }
@@ -70,6 +71,9 @@ json_t *mark_body(const struct ckpt *ckpt, const char *url, const struct ckpt_ow
 	js_put_str(body, "url", url);
 	js_put(body, "at", json_integer(at.ms));
 	js_put(body, "saving_ms", json_integer(ckpt->saving_ms));
+	js_put_str(body, "device", owner->device);
+	if (owner->world_size > 0)
+		js_put(body, "world_size", json_integer(owner->world_size));
 	js_put(body, "files", json_incref(files));
 	return body;
 }
@@ -148,7 +152,7 @@ static bool files_are_good(const struct ckpt_root *root, const json_t *files)
 static const char *mark_of(const struct ckpt_root *root, const char *name, json_t *body,
 			   struct ckpt_mark *ret)
 {
-	const char *kind = js_str(body, "kind");
+	const char *kind = js_str(body, "kind"), *device = js_str(body, "device");
 	const struct ckpt_kind *row = kind ? checkpoint_kind_find(kind) : NULL;
 	json_t *files = json_object_get(body, "files");
 	int64_t step;
@@ -178,6 +182,8 @@ static const char *mark_of(const struct ckpt_root *root, const char *name, json_
 				   .attempt = js_int(body, "attempt", 0),
 				   .step = js_int(body, "step", 0),
 				   .saving_ms = js_int(body, "saving_ms", 0),
+				   .device = device ? mem_copy(device) : NULL,
+				   .world_size = js_int(body, "world_size", 0),
 				   .at = { js_int(body, "at", 0) },
 				   .files = json_incref(files) };
 	return NULL;
@@ -271,7 +277,7 @@ char *mark_files_differ(const struct ckpt_mark *mark, const struct checkpoint_tr
 	json_array_foreach (mark->files, i, file) {
 		const char *path = js_str(file, "path");
 		const struct checkpoint_tree_file *now = checkpoint_tree_find(tree, path);
-		const char *shown = *path ? path : mark->name;
+		const char *shown = *path ? path : mark->name, *wanted = js_str(file, "ends");
 		char ends[SHA256_HEX];
 
 		if (!now)
@@ -280,9 +286,11 @@ char *mark_files_differ(const struct ckpt_mark *mark, const struct checkpoint_tr
 			return mem_format("'%s' has %" PRIu64 " bytes, not %" PRId64
 					  " as when it was marked",
 					  shown, now->size, js_int(file, "size", -1));
+		if (!wanted) /* a model's file, of which a store has told the tag alone */
+			continue;
 		if (checkpoint_tree_ends(tree, now, ends) < 0)
 			return mem_format("'%s' cannot be read", shown);
-		if (strcmp(ends, js_str(file, "ends")) != 0)
+		if (strcmp(ends, wanted) != 0)
 			return mem_format("'%s' has changed since it was marked", shown);
 	}
 	if (tree->count != json_array_size(mark->files))

@@ -1,4 +1,5 @@
-/* What engines read from a plan alike: see engine.h. It is below all engines, registry.c above. */
+/* Members of a plan that all engines read alike: see engine.h. It is below all engines, registry.c
+ * above. */
 #include "jobs/engine/engine.h"
 
 const char *engine_image(const json_t *plan)

@@ -14,7 +14,7 @@ static struct effect *add(struct effects *ret, enum effect_kind kind, const stru
 
 	memset(effect, 0, sizeof *effect);
 	effect->kind = kind;
-	effect->phase = flow->state == FLOW_VERIFY ? PHASE_VERIFY : flow->phase;
+	effect->phase = flow_phase_now(flow);
 	effect->attempt = flow->attempt;
 	effect->job = flow->job;
 	return effect;
@@ -35,6 +35,18 @@ static int64_t fewer(int64_t workers)
 	return workers > 3 ? workers / 2 : 1;
 }
 
+static int64_t workers_of(const struct flow *flow)
+{
+	return flow->stage == PHASE_TRAIN ? flow->policy.compile_workers
+					  : flow->policy.stages[flow->stage].compile_workers;
+}
+
+/* True if cache and phase 1 are those of a stage that follows the training. */
+static bool is_before_stage(const struct flow *flow)
+{
+	return flow->stage != PHASE_TRAIN;
+}
+
 static void effect_intent(const struct flow *flow, struct utc now, struct effects *ret)
 {
 	struct event *ev = add_record(ret, flow, EV_ATTEMPT_INTENDED, now);
@@ -49,11 +61,15 @@ static void effect_intent(const struct flow *flow, struct utc now, struct effect
 	EVENT_SET(ev, attempt, attempt);
 	EVENT_SET_STR(ev, job, effect->text[0]);
 	EVENT_SET_STR(ev, nonce, effect->text[1]);
-	EVENT_SET(ev, nodes, flow->policy.nodes);
+	EVENT_SET(ev, nodes, flow_nodes(&flow->policy, flow_served(flow, flow->phase)));
+	if (is_before_stage(flow) && flow_phases[flow->phase].is_trial)
+		EVENT_SET(ev, stage, flow->stage);
+	if (flow_phases[flow->phase].has_tasks)
+		EVENT_SET(ev, tasks, flow->policy.stages[flow->phase].tasks);
 	if (flow->phase == PHASE_PRECOMPILE && flow->fewer_workers)
-		EVENT_SET(ev, workers, fewer(flow->policy.compile_workers));
+		EVENT_SET(ev, workers, fewer(workers_of(flow)));
 	/* Phase 1 saves zeros: only the training resumes. */
-	if (flow->phase == PHASE_TRAIN && flow->checkpoint_step >= 0) {
+	if (flow_phases[flow->phase].resumes && flow->checkpoint_step >= 0) {
 		EVENT_SET_STR(ev, resumed_from, flow->checkpoint_url);
 		EVENT_SET(ev, step, flow->checkpoint_step);
 	}
@@ -112,20 +128,52 @@ static void effect_limit(const struct flow *flow, enum run_limit limit, struct u
 static void effect_key(const struct flow *flow, struct effects *ret)
 {
 	add(ret, EFFECT_CLAIM_KEY, flow)->recheck =
-		!flow->compile_forced &&
-		(flow->key_waited || flow->attempts[PHASE_PRECOMPILE] == 0);
+		!flow->compile_forced && (flow->key_waited || !flow->precompiled);
+}
+
+/* A stage's command loads the candidate, in its phase 1 too. */
+static bool needs_candidate(const struct flow *flow)
+{
+	return flow_phases[flow_served(flow, flow->phase)].has_tasks && !flow->candidate[0];
+}
+
+/* A cache that was proved may have lost graphs since the attempt before. That of a training is
+ * looked at with its checkpoints. */
+static bool must_look_again(const struct flow *flow)
+{
+	return flow_phases[flow->phase].has_tasks && flow->attempts[flow->phase] > 0 &&
+	       flow->cache_proved && !flow->looked;
 }
 
 /* Begins the next attempt: phase 1 needs the claim on the graph key, a training a checkpoint
  * that is proved just before. */
 static void effect_next(const struct flow *flow, struct utc now, struct effects *ret)
 {
-	if (flow->phase == PHASE_TRAIN && flow->attempts[PHASE_TRAIN] > 0 && !flow->chosen)
+	if (needs_candidate(flow))
+		add(ret, EFFECT_CHOOSE_CANDIDATE, flow);
+	else if (flow_phases[flow->phase].resumes && flow->attempts[flow->phase] > 0 &&
+		 !flow->chosen)
 		add(ret, EFFECT_CHOOSE_CHECKPOINT, flow)->below = flow->below;
-	else if (flow->phase == PHASE_PRECOMPILE && !flow->key_held)
+	else if (must_look_again(flow))
+		add(ret, EFFECT_CHECK_CACHE, flow);
+	else if (flow_phases[flow->phase].is_trial && !flow->key_held)
 		effect_key(flow, ret);
 	else
 		effect_intent(flow, now, ret);
+}
+
+/* The state's own work; before it, once the training is over, the candidate is chosen. */
+static void effect_with_candidate(const struct flow *flow, enum effect_kind kind,
+				  struct effects *ret)
+{
+	add(ret, flow->candidate[0] ? kind : EFFECT_CHOOSE_CANDIDATE, flow);
+}
+
+static void effect_pause(const struct flow *flow, struct utc now, struct effects *ret)
+{
+	struct event *ev = add_record(ret, flow, EV_RUN_PAUSED, now);
+
+	EVENT_SET(ev, phase, (enum phase)flow->pause_after);
 }
 
 static bool is_over_jit_budget(const struct flow *flow)
@@ -236,7 +284,7 @@ static void effect_for_attempt(const struct flow *flow, struct utc now, struct e
 
 bool flow_attempt_is_open(const struct flow *flow)
 {
-	/* Outside of PRECOMPILE and TRAIN it is NONE: the table in step.c enters them so. */
+	/* In a state without attempts it is NONE: the table in step.c enters them so. */
 	switch (flow->attempt_state) {
 	case ATTEMPT_INTENDED:
 	case ATTEMPT_UNCERTAIN:
@@ -260,11 +308,22 @@ static void effect_for_state(const struct flow *flow, struct utc now, struct eff
 {
 	switch (flow->state) {
 	case FLOW_PLANNED:
-		add(ret, EFFECT_CHECK_CACHE, flow);
+		if (is_before_stage(flow)) /* without a candidate nothing is compiled */
+			effect_with_candidate(flow, EFFECT_CHECK_CACHE, ret);
+		else
+			add(ret, EFFECT_CHECK_CACHE, flow);
 		break;
 	case FLOW_PRECOMPILE:
 	case FLOW_TRAIN:
+	case FLOW_EVALUATE:
+	case FLOW_INFER:
 		effect_for_attempt(flow, now, ret);
+		break;
+	case FLOW_GATE:
+		effect_with_candidate(flow, EFFECT_JUDGE, ret);
+		break;
+	case FLOW_PROMOTE:
+		effect_with_candidate(flow, EFFECT_PROMOTE, ret);
 		break;
 	case FLOW_VERIFY:
 		add(ret, EFFECT_VERIFY, flow);
@@ -273,6 +332,7 @@ static void effect_for_state(const struct flow *flow, struct utc now, struct eff
 		effect_end(flow, now, ret);
 		break;
 	case FLOW_ENDED:
+	case FLOW_PAUSED:
 		add(ret, EFFECT_DONE, flow);
 		break;
 	case FLOW_NEW:
@@ -292,10 +352,13 @@ void flow_effects(const struct flow *flow, struct utc now, struct effects *ret)
 		add(ret, EFFECT_SETTLE, flow);
 		return;
 	}
-	if (flow->state < FLOW_ENDING)
+	if (flow->state < FLOW_ENDING && !flow->promoting)
 		limit = limit_reached(flow, now);
 	if (flow->leaving && flow->state < FLOW_ENDING)
 		add(ret, EFFECT_LEAVE, flow);
+	else if (flow->state != FLOW_PAUSED && flow->pause_after >= 0 &&
+		 flow_is_past(flow, (enum phase)flow->pause_after))
+		effect_pause(flow, now, ret);
 	else if (limit == LIMIT_NONE || flow_may_have_job(flow))
 		effect_for_state(flow, now, ret);
 	if (limit != LIMIT_NONE && !flow->leaving)

@@ -13,8 +13,9 @@ static void set_outcome(struct flow *f, enum outcome outcome, enum exit_code cod
 	f->outcome = outcome;
 	f->exit_code = (int)code;
 	f->end_class = class;
-	f->end_has_phase = f->state != FLOW_PLANNED;
-	f->end_phase = f->state == FLOW_VERIFY ? PHASE_VERIFY : f->phase;
+	/* Before a later stage it is that stage whose cache is looked at. */
+	f->end_has_phase = f->state != FLOW_PLANNED || f->stage != PHASE_TRAIN;
+	f->end_phase = f->state == FLOW_PLANNED ? f->stage : flow_phase_now(f);
 }
 
 static void decide(struct flow *f, enum outcome outcome, enum exit_code code,
@@ -32,10 +33,49 @@ static void reason(struct flow *f, const char *text, const char *more)
 	flow_copy(f->end_reason + len, sizeof f->end_reason - len, more);
 }
 
-void end_well(struct flow *f, const struct event *ev)
+static void end_well(struct flow *f, const struct event *ev)
 {
 	decide(f, OUTCOME_SUCCEEDED, EXIT_DONE, CLASS_NONE, ev);
 	reason(f, "training succeeded", "");
+}
+
+/* The candidate is left where it is: a run promotes nothing unless it is asked to. */
+void end_stage(struct flow *f, const struct event *ev)
+{
+	transition_success(f, ev);
+	if (flow_next_state(f) != FLOW_ENDING)
+		return;
+	end_well(f, ev);
+	if (f->candidate[0] != '\0')
+		reason(f, "training succeeded; the candidate is ", f->candidate);
+}
+
+void end_without_candidate(struct flow *f, const struct event *ev)
+{
+	decide(f, OUTCOME_FAILED, EXIT_RUN_FAILED, CLASS_USER_CODE, ev);
+	reason(f, "there is no candidate: ", EVENT_HAS(ev, reason) ? ev->reason : "");
+	flow_copy(f->end_hint, sizeof f->end_hint,
+		  "let the training save a checkpoint before it ends, or name its model with "
+		  "promote.from: output:PATH");
+}
+
+void end_gate(struct flow *f, const struct event *ev)
+{
+	decide(f, OUTCOME_REFUSED, EXIT_GATE, CLASS_NONE, ev);
+	reason(f, "the gate says no: ", EVENT_HAS(ev, reason) ? ev->reason : "");
+}
+
+void end_promoted(struct flow *f, const struct event *ev)
+{
+	decide(f, OUTCOME_SUCCEEDED, EXIT_DONE, CLASS_NONE, ev);
+	snprintf(f->end_reason, sizeof f->end_reason, "promoted: generation %lld",
+		 (long long)ev->generation);
+}
+
+void end_overtaken(struct flow *f, const struct event *ev)
+{
+	decide(f, OUTCOME_REFUSED, EXIT_GATE, CLASS_NONE, ev);
+	reason(f, "not promoted: ", ev->reason);
 }
 
 static void end_at_limit(struct flow *f, const struct event *ev)
@@ -112,6 +152,15 @@ void end_salvaged(struct flow *f, const struct event *ev)
 	reason(f, EVENT_HAS(ev, evidence) ? ev->evidence : "", "");
 }
 
+/* The task in which the last attempt failed: whoever looks for the cause begins there. */
+static void name_task(struct flow *f, const struct event *ev, const char *before)
+{
+	size_t len = strlen(f->end_reason);
+
+	if (EVENT_HAS(ev, task))
+		snprintf(f->end_reason + len, sizeof f->end_reason - len, "%s%s", before, ev->task);
+}
+
 void end_failed(struct flow *f, const struct event *ev)
 {
 	enum retry_end why = retry_end_after(f, ev);
@@ -144,15 +193,18 @@ void end_failed(struct flow *f, const struct event *ev)
 	case RETRY_NO_PROGRESS:
 		count = (long long)f->budget[f->phase].failures_without_checkpoint;
 		snprintf(f->end_reason, sizeof f->end_reason,
-			 "%s failed %lld time%s in a row (%s last) without a new checkpoint: "
+			 "%s failed %lld time%s in a row (%s last) without %s: "
 			 "retry.without_progress is used up",
-			 phase, count, count == 1 ? "" : "s", class);
+			 phase, count, count == 1 ? "" : "s", class,
+			 flow_phases[f->phase].progress);
 		break;
 	case RETRY_SAME_CAUSE:
 		snprintf(f->end_reason, sizeof f->end_reason,
-			 "%s failed %lld times in the same way (%s), without a new checkpoint "
-			 "between",
-			 phase, (long long)retry_times(f, ev), class);
+			 "%s failed %lld times in the same way (%s)%s%s%s", phase,
+			 (long long)retry_times(f, ev), class,
+			 EVENT_HAS(ev, task) ? "" : ", without ",
+			 EVENT_HAS(ev, task) ? "" : flow_phases[f->phase].progress,
+			 EVENT_HAS(ev, task) ? "" : " between");
 		break;
 	case RETRY_LIMIT:
 		snprintf(f->end_reason, sizeof f->end_reason,
@@ -161,10 +213,13 @@ void end_failed(struct flow *f, const struct event *ev)
 			 (long long)f->machines, phase, class);
 		break;
 	}
+	name_task(f, ev, why == RETRY_SAME_CAUSE ? " in " : "; it was in ");
 }
 
 void end_unproved(struct flow *f, const struct event *ev)
 {
+	char words[80];
+
 	transition_verification(f, ev);
 	/* If the compiler failed, its attempt has said why; else the graphs were not the ones
 	 * asked for. */
@@ -172,10 +227,11 @@ void end_unproved(struct flow *f, const struct event *ev)
 		set_outcome(f, OUTCOME_FAILED, EXIT_RUN_FAILED, f->last_class);
 	else
 		decide(f, OUTCOME_REFUSED, EXIT_GATE, CLASS_NONE, ev);
-	if (EVENT_HAS(ev, reason))
-		reason(f, "the cache is not complete: ", ev->reason);
-	else
-		reason(f, "the cache is not complete", "");
+	snprintf(words, sizeof words, "the cache%s%s is not complete%s",
+		 f->stage == PHASE_TRAIN ? "" : " of ",
+		 f->stage == PHASE_TRAIN ? "" : flow_phase_names[f->stage],
+		 EVENT_HAS(ev, reason) ? ": " : "");
+	reason(f, words, EVENT_HAS(ev, reason) ? ev->reason : "");
 }
 
 /* The outcome is taken from the journal, which is the truth. */

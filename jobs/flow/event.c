@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-const char *const flow_phase_names[PHASE_COUNT] = { "precompile", "verify", "train", "evaluate",
-						    "infer" };
+const char *const flow_phase_names[PHASE_COUNT] = { "precompile", "verify", "train",  "evaluate",
+						    "gate",       "infer",  "promote" };
 const char *const flow_class_names[CLASS_COUNT] = {
 	"none",      "transient-infra", "capacity",         "spot", "hardware-node", "comm",
 	"user-code", "user-config",     "quota-permission", "data", "compile",       "timeout-hang",

@@ -149,9 +149,14 @@ void failure_variables(const struct failure_classification *classification, fail
  * line costs a look at each of its bytes and not one at each row. */
 struct failure_index {
 	uint64_t present[1024]; /* a bit for each hash of four bytes */
-	uint32_t gram[FAILURE_INDEX_MAX];
-	const char *pattern[FAILURE_INDEX_MAX];
-	uint16_t next[FAILURE_INDEX_MAX], head[1024];
+	struct failure_index_row {
+		const char *pattern;
+		const char *literal; /* part of the pattern that has the four bytes */
+		size_t len, before;  /* of the literal; of it, in front of the four bytes */
+		uint32_t gram;
+		uint16_t next;
+	} rows[FAILURE_INDEX_MAX];
+	uint16_t head[1024];
 	size_t count;
 };
 void failure_index_init(struct failure_index *index);

@@ -24,41 +24,46 @@ static size_t rarity(char c)
 	return at ? (size_t)(at - common) : sizeof common;
 }
 
-/* Returns the rarest four bytes in a row of a pattern's literal text. */
-static uint32_t rarest_gram(const char *pattern)
+/* Finds the rarest four bytes in a row of a pattern's literal text, and the literal around them. */
+static void choose_gram(const char *pattern, struct failure_index_row *ret)
 {
-	size_t best = 0, literal = 0, sum;
+	const char *literal = pattern + (*pattern == '^'), *at = literal;
+	size_t best = 0;
 	uint32_t gram = 0;
-	uint32_t ret = 0;
-	bool found = false;
 
-	pattern += *pattern == '^';
-	for (; *pattern; pattern++) {
-		literal = *pattern == '*' || *pattern == '#' ? 0 : literal + 1;
-		gram = gram << 8 | (unsigned char)failure_lower(*pattern);
-		if (literal < GRAM)
+	for (; *at; at++) {
+		size_t sum = 0;
+
+		if (*at == '*' || *at == '#') {
+			literal = at + 1;
 			continue;
-		sum = 0;
-		for (size_t i = 0; i < GRAM; i++)
-			sum += rarity(failure_lower(pattern[-(ptrdiff_t)i]));
-		if (!found || sum > best) {
-			found = true;
-			best = sum;
-			ret = gram;
 		}
+		gram = gram << 8 | (unsigned char)failure_lower(*at);
+		if (at + 1 - literal < GRAM)
+			continue;
+		for (size_t i = 0; i < GRAM; i++)
+			sum += rarity(failure_lower(at[-(ptrdiff_t)i]));
+		if (ret->literal && sum <= best)
+			continue;
+		best = sum;
+		ret->gram = gram;
+		ret->literal = literal;
+		ret->before = (size_t)(at + 1 - literal) - GRAM;
 	}
-	return ret;
+	ret->len = ret->literal ? strcspn(ret->literal, "*#") : 0;
 }
 
 /* A test ensures that there is room, and that each pattern has four bytes in a row. */
 static void add(struct failure_index *index, const char *pattern)
 {
-	uint32_t gram = rarest_gram(pattern), hash = hash_of(gram);
+	struct failure_index_row *row = &index->rows[index->count];
+	uint32_t hash;
 
+	row->pattern = pattern;
+	choose_gram(pattern, row);
+	hash = hash_of(row->gram);
 	index->present[hash / 64] |= UINT64_C(1) << hash % 64;
-	index->gram[index->count] = gram;
-	index->pattern[index->count] = pattern;
-	index->next[index->count] = index->head[hash % BUCKETS];
+	row->next = index->head[hash % BUCKETS];
 	index->head[hash % BUCKETS] = (uint16_t)index->count++;
 }
 
@@ -81,14 +86,29 @@ static bool has_gram(const struct failure_index *index, uint32_t gram)
 	return (index->present[hash / 64] >> hash % 64 & 1) != 0;
 }
 
-/* True if the line has one of the patterns with these rarest bytes. */
-static bool has_pattern(const struct failure_index *index, uint32_t gram, struct failure_line line)
+/* True if the line has the whole literal of which the rarest bytes begin at `at`. */
+static bool has_literal(const struct failure_index_row *row, struct failure_line line, size_t at)
+{
+	return at >= row->before && at - row->before + row->len <= line.len &&
+	       failure_is_alike(line.text + at - row->before, row->literal, row->len);
+}
+
+/* True if the line has one of the patterns with these rarest bytes, which begin at `at`. Each
+ * whole look at the line is counted. */
+static bool has_pattern(const struct failure_index *index, uint32_t gram, struct failure_line line,
+			size_t at, int *looks)
 {
 	uint32_t hash = hash_of(gram);
 
-	for (uint16_t i = index->head[hash % BUCKETS]; i != NO_ROW; i = index->next[i])
-		if (index->gram[i] == gram && failure_matches(index->pattern[i], false, line, NULL))
+	for (uint16_t i = index->head[hash % BUCKETS]; i != NO_ROW; i = index->rows[i].next) {
+		const struct failure_index_row *row = &index->rows[i];
+
+		if (row->gram != gram || !has_literal(row, line, at))
+			continue;
+		if (failure_matches(row->pattern, false, line, NULL))
 			return true;
+		++*looks;
+	}
 	return false;
 }
 
@@ -99,11 +119,9 @@ static bool has_any(const struct failure_index *index, struct failure_line line)
 
 	for (size_t i = 0; i < line.len && looks < LOOKS_MAX; i++) {
 		gram = gram << 8 | (unsigned char)failure_lower(line.text[i]);
-		if (i + 1 < GRAM || !has_gram(index, gram))
-			continue;
-		if (has_pattern(index, gram, line))
+		if (i + 1 >= GRAM && has_gram(index, gram) &&
+		    has_pattern(index, gram, line, i + 1 - GRAM, &looks))
 			return true;
-		looks++;
 	}
 	return false;
 }

@@ -47,6 +47,9 @@ struct failure_table {
 extern const struct failure_table failure_program_table, failure_service_table,
 	failure_device_table, failure_engine_table;
 
+/* True if the two are the same but for the case of their letters. */
+bool failure_is_alike(const char *text, const char *other, size_t len);
+
 /* True if the row's pattern matches. `exact`: case counts. `ret_found` (may be NULL) is the text
  * that the first wildcard matched. */
 bool failure_matches(const char *pattern, bool exact, struct failure_line line,

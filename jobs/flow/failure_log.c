@@ -215,8 +215,8 @@ static bool accept_finding(struct scan *scan, const struct failure_row *row,
 		return false;
 	if (!row && known->found && weight(known->row) > 1)
 		return false;
-	/* What is known is a symptom too: behind an exception that no row knows, only a root
-	 * counts. */
+	/* The row that is known is of a symptom too: behind an exception that no row knows, only a
+	 * root counts. */
 	if (symptom && known->found && weight(row) <= weight(known->row))
 		return false;
 	*scan->ret = (struct failure_finding){ .found = true,

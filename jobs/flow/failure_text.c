@@ -104,32 +104,38 @@ void failure_text_add_line(struct fixed_string *string, struct failure_line line
 	failure_text_add_line_from(string, line, 0);
 }
 
-/* Programs differ in case. */
-static bool is_alike(const char *text, const char *other, size_t len, bool exact)
+bool failure_is_alike(const char *text, const char *other, size_t len)
 {
 	for (size_t i = 0; i < len; i++)
-		if (text[i] != other[i] &&
-		    (exact || failure_lower(text[i]) != failure_lower(other[i])))
+		if (text[i] != other[i] && failure_lower(text[i]) != failure_lower(other[i]))
 			return false;
 	return true;
 }
 
 /* Returns where `needle` begins in the line at or after `from`; the line's length if absent. */
-static size_t find(struct failure_line line, size_t from, const char *needle, size_t len,
-		   bool exact)
+static size_t find_exact(struct failure_line line, size_t from, const char *needle, size_t len)
+{
+	const char *at =
+		from < line.len ? memmem(line.text + from, line.len - from, needle, len) : NULL;
+
+	return at ? (size_t)(at - line.text) : line.len;
+}
+
+/* The same in any case: programs differ. */
+static size_t find_alike(struct failure_line line, size_t from, const char *needle, size_t len)
 {
 	char first = failure_lower(needle[0]);
 
 	for (size_t at = from; at + len <= line.len; at++)
 		if (failure_lower(line.text[at]) == first &&
-		    is_alike(line.text + at, needle, len, exact))
+		    failure_is_alike(line.text + at, needle, len))
 			return at;
 	return line.len;
 }
 
 size_t failure_find(struct failure_line line, const char *text)
 {
-	return find(line, 0, text, strlen(text), false);
+	return find_alike(line, 0, text, strlen(text));
 }
 
 /* Returns where a part of a pattern begins at or after `from`, only there if `fixed`. An empty
@@ -140,10 +146,12 @@ static size_t find_literal(struct failure_line line, size_t from, const char *pa
 	if (len == 0)
 		return fixed ? from : line.len;
 	if (fixed)
-		return from + len <= line.len && is_alike(line.text + from, part, len, exact)
+		return from + len <= line.len &&
+				       (exact ? memcmp(line.text + from, part, len) == 0
+					      : failure_is_alike(line.text + from, part, len))
 			       ? from
 			       : line.len;
-	return find(line, from, part, len, exact);
+	return exact ? find_exact(line, from, part, len) : find_alike(line, from, part, len);
 }
 
 /* Returns the number of digits at `at`, if they are a number above zero; else 0. */
@@ -241,8 +249,8 @@ static size_t actor_prefix_length(struct failure_line line)
 		end++;
 	if (end == line.len || line.text[end] != '(')
 		return 0;
-	pid = find(line, end, " pid=", 5, true);
-	end = find(line, end, ")", 1, true);
+	pid = find_exact(line, end, " pid=", 5);
+	end = find_exact(line, end, ")", 1);
 	if (pid > end || end + 1 >= line.len || end > ACTOR_PREFIX_MAX)
 		return 0;
 	/* If the prefix is coloured, the colour is reset before the space. */
@@ -256,9 +264,13 @@ static size_t stream_prefix_length(struct failure_line line)
 	static const char *const streams[] = { "]<stdout>:", "]<stderr>:", "]<stddiag>:" };
 
 	for (size_t i = 0; i < sizeof streams / sizeof streams[0]; i++) {
-		size_t len = strlen(streams[i]), end = find(line, 0, streams[i], len, true);
+		size_t len = strlen(streams[i]), end;
+		struct failure_line head = line;
 
-		if (end < line.len && end < STREAM_PREFIX_MAX)
+		if (head.len >= STREAM_PREFIX_MAX + len)
+			head.len = STREAM_PREFIX_MAX - 1 + len;
+		end = find_exact(head, 0, streams[i], len);
+		if (end < head.len)
 			return end + len;
 	}
 	return 0;
@@ -284,7 +296,7 @@ static size_t prefix_length(struct failure_line line)
 		end = actor_prefix_length(line);
 		return end > 0 ? end : numbered_host_length(line);
 	}
-	end = find(line, 0, "]:", 2, true);
+	end = find_exact(line, 0, "]:", 2);
 	if (end == line.len || end > 32)
 		return host_prefix_length(line);
 	end += 2;

@@ -1,6 +1,7 @@
 /*
- * Which environment variables a failure may be the want of: those that its words name, else those
- * that its service is used with. Whether one is set anywhere is not known here: see failure.h.
+ * The environment variables that a failure may be the want of: those that its words name, else
+ * those that its service is used with. Whether one is set anywhere is not known here: see
+ * failure.h.
  */
 #include <string.h>
 

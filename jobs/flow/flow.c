@@ -15,6 +15,35 @@ void flow_init(struct flow *flow, const struct flow_policy *policy)
 	flow->cache = CACHE_NONE;
 	flow->checkpoint_step = -1;
 	flow->below = INT64_MAX;
+	flow->candidate_step = flow->pause_after = -1;
+	flow->stage = flow->tasks_of = PHASE_TRAIN;
+}
+
+bool flow_needs_cache(const struct flow_policy *policy, enum phase phase)
+{
+	return phase == PHASE_TRAIN ? policy->compiles : policy->stages[phase].compiles;
+}
+
+enum phase flow_served(const struct flow *flow, enum phase phase)
+{
+	return flow_phases[phase].is_trial ? flow->stage : phase;
+}
+
+int flow_nodes(const struct flow_policy *policy, enum phase phase)
+{
+	return policy->stages[phase].is_asked ? policy->stages[phase].nodes : policy->nodes;
+}
+
+double flow_price_per_ms(const struct flow_policy *policy, enum phase phase)
+{
+	return policy->stages[phase].is_asked ? policy->stages[phase].price_per_ms
+					      : policy->price_per_ms;
+}
+
+bool flow_task_is_done(const struct flow *flow, int64_t index)
+{
+	return index >= 0 && index < FLOW_TASKS_MAX &&
+	       (flow->tasks[index / 64] >> (index % 64) & 1) != 0;
 }
 
 void flow_copy(char *to, size_t size, const char *text)

@@ -38,18 +38,34 @@
 
 #include "jobs/flow/event.h"
 #include "jobs/flow/ledger.h"
+#include "jobs/flow/phase.h"
 
-#define FLOW_ID_MAX  64
-#define FLOW_KEY_MAX 65 /* graph key: hex digits of SHA-256 */
-#define FLOW_URL_MAX 1024
-#define FLOW_CAUSES  8
+#define FLOW_ID_MAX    64
+#define FLOW_KEY_MAX   65 /* graph key: hex digits of SHA-256 */
+#define FLOW_URL_MAX   1024
+#define FLOW_CAUSES    8
+#define FLOW_TASKS_MAX 4096 /* tasks of a phase */
 
-/* The parts of the plan by which the workflow decides. */
+/* How a run treats a phase beside training and phase 1. */
+struct flow_stage {
+	bool is_asked;           /* the run has this phase */
+	int nodes;               /* of its jobs */
+	double price_per_ms;     /* USD, of all of them together; 0: not known */
+	int64_t tasks;           /* of a phase with tasks, at most FLOW_TASKS_MAX */
+	bool compiles;           /* phase 1 compiles its graphs before it begins */
+	int64_t compile_workers; /* as below, of that phase 1 */
+};
+
+/* The parts of the plan by which the workflow decides, and of what the run was given. */
 struct flow_policy {
 	char run[FLOW_ID_MAX];
-	bool compiles;            /* the spec has a compile phase (kind is not none, mode aot) */
-	bool train_on_incomplete; /* compile.on_incomplete: train */
-	int nodes;
+	struct flow_stage stages[PHASE_COUNT]; /* evaluate, gate, infer and promote */
+	bool has_baseline;  /* the evaluation also runs on the model that the gate compares with */
+	int64_t generation; /* of the promoted version that the run was given; 0: none */
+	bool gate_advises;  /* promote.when: always; the verdict is recorded and stops nothing */
+	bool compiles;      /* the spec has a compile phase (kind is not none, mode aot) */
+	bool train_on_incomplete;       /* compile.on_incomplete: train */
+	int nodes;                      /* of the jobs of phase 1 and of the training */
 	int64_t retry_attempts;         /* failures of a phase that count before the run fails */
 	int64_t retry_without_progress; /* the same, in a row without a new checkpoint */
 	int64_t attempts;               /* limits.attempts, over all phases; 0: none */
@@ -66,8 +82,12 @@ struct flow_policy {
 	int64_t deadline_ms, queue_ms, start_ms, unreachable_ms;
 	int64_t health_ms; /* longest check-up of the nodes, not included in start_ms; 0: none */
 	double cost_usd;
-	double price_per_ms; /* USD, of all nodes together; 0: not known */
-	int64_t jit_graphs;  /* compile.jit_budget.graphs; -1: no budget, compiling in training is
+	double price_per_ms; /* USD, of all nodes of the training together; 0: not known */
+	/* Time and cost of evaluation and inference in the last promoted turn: a forecast of the
+	 * training's end adds them. 0: not known */
+	int64_t later_ms;
+	double later_usd;
+	int64_t jit_graphs; /* compile.jit_budget.graphs; -1: no budget, compiling in training is
 				intended */
 	enum jit_action jit_action;
 };
@@ -78,12 +98,17 @@ enum flow_state {
 	FLOW_PRECOMPILE, /* an attempt of phase 1, in the state below */
 	FLOW_VERIFY,     /* phase 1 ended well: is the cache complete? */
 	FLOW_TRAIN,      /* an attempt of the training */
+	FLOW_EVALUATE,   /* an attempt of the evaluation */
+	FLOW_GATE,       /* is the candidate good enough? */
+	FLOW_INFER,      /* an attempt of the inference */
+	FLOW_PROMOTE,    /* the candidate becomes the promoted version */
 	FLOW_ENDING,     /* the outcome is decided, not yet recorded */
 	FLOW_ENDED,
+	FLOW_PAUSED, /* a phase is over; nobody drives before the next driver takes over */
 	FLOW_STATE_COUNT
 };
 
-/* State of the current attempt; meaningful in PRECOMPILE and TRAIN. */
+/* State of the current attempt; meaningful in states with attempts (flow_has_attempts). */
 enum attempt_state {
 	ATTEMPT_NONE,      /* the next one is to be intended */
 	ATTEMPT_INTENDED,  /* journalled; not known to be submitted */
@@ -141,7 +166,16 @@ struct flow {
 	struct utc until; /* BACKOFF: when the next attempt may be intended */
 	int64_t seed, epoch;
 	enum cache_state cache;
-	bool cache_proved;       /* verified complete in this run, or found warm */
+	bool cache_proved; /* verified complete in this run, or found warm */
+	/* The one of train, evaluate and infer whose graphs cache, phase 1 and verdict are about:
+	 * it begins once they are proved. `precompiled`: phase 1 was begun for it.
+	 *
+	 * Its phase 1 comes just before the stage, and not with that of the training: only then is
+	 * there a model for the command to load, and nothing is compiled for an inference that the
+	 * gate refuses. No machines wait meanwhile, as each phase has jobs of its own. */
+	enum phase stage;
+	bool precompiled;
+	bool looked;             /* since the last attempt of a stage, and nothing was lost */
 	bool incomplete_retried; /* the one repeat after an incomplete cache was made */
 	/* Only one run at a time precompiles for a graph key. `key_held`: the claim on it was
 	 * taken for the next attempt of phase 1; `key_waited`: another run holds it, as far as
@@ -191,6 +225,20 @@ struct flow {
 		unsigned reported;
 	} forecast;
 	char stop_reason[256];
+	/* The model that is evaluated and promoted; empty: not chosen yet. Step -1: it is no
+	 * checkpoint. */
+	char candidate[FLOW_URL_MAX];
+	int64_t candidate_step;
+	/* Tasks of one phase, `tasks_of`, the current one or the last that had any: how many are
+	 * done, and a bit for each that is. */
+	enum phase tasks_of;
+	int64_t tasks_done;
+	uint64_t tasks[FLOW_TASKS_MAX / 64];
+	bool promoting; /* promote.intended: nothing but its outcome ends it */
+	/* After which phase the run pauses (-1: it does not), and the state that it then goes on
+	 * with. */
+	int pause_after;
+	enum flow_state paused;
 	/* Newest checkpoint of this run's training that is known to be complete; step -1: none.
 	 * `chosen`: proved complete for the next attempt. Only checkpoints with a step below
 	 * `below` are trusted. */
@@ -211,7 +259,8 @@ struct flow {
 
 enum effect_kind {
 	EFFECT_RECORD,      /* append `event`, then apply it */
-	EFFECT_CHECK_CACHE, /* → cache.checked */
+	EFFECT_CHECK_CACHE, /* → cache.checked: before phase 1, or again before another attempt of
+			       a stage after the training: warm, unless proved graphs are lost */
 	EFFECT_CLAIM_KEY, /* take the claim on the graph key, or confirm that this run still has it
 			     → cache.claimed | cache.waiting (once for each run that has it; then
 			     nothing, and come back soon). With `recheck` the cache is looked at
@@ -228,16 +277,23 @@ enum effect_kind {
 				     step less than `below` the newest that proves complete now
 				     (highest step, then highest attempt), or none. Nothing is
 				     recorded while that cannot be found out. */
-	EFFECT_DRAIN,  /* tell the attempt to save and to end; repeating it changes nothing */
-	EFFECT_STOP,   /* stop `job` on the engine; EFFECT_WATCH reports its end */
-	EFFECT_LEAVE,  /* record driver.left and exit with EXIT_UNREACHABLE; nothing is stopped */
-	EFFECT_VERIFY, /* → cache.verified */
-	EFFECT_WAIT,   /* call flow_effects() again at `until` */
-	EFFECT_DONE,   /* nothing is left to do */
-	EFFECT_SETTLE, /* after a salvage: what runs under this run's name, and what does its
-			  workspace know? → attempt.intended of the newest attempt, if the journal
-			  has none of it; then journal.settled. Nothing is recorded while that
-			  cannot be found out. */
+	EFFECT_CHOOSE_CANDIDATE,  /* → candidate.chosen: the newest complete checkpoint of the
+				     training, or the output that the spec names; without a URL if
+				     there is none */
+	EFFECT_JUDGE,             /* → gate.judged, by what the journal says was measured */
+	EFFECT_PROMOTE, /* → promote.intended | promote.overtaken; once it is intended, →
+			   promote.done | promote.overtaken, and repeating it changes nothing more
+			 */
+	EFFECT_DRAIN,   /* tell the attempt to save and to end; repeating it changes nothing */
+	EFFECT_STOP,    /* stop `job` on the engine; EFFECT_WATCH reports its end */
+	EFFECT_LEAVE,   /* record driver.left and exit with EXIT_UNREACHABLE; nothing is stopped */
+	EFFECT_VERIFY,  /* → cache.verified */
+	EFFECT_WAIT,    /* call flow_effects() again at `until` */
+	EFFECT_DONE,    /* nothing is left to do */
+	EFFECT_SETTLE,  /* after a salvage: what runs under this run's name, and what does its
+			   workspace know? → attempt.intended of the newest attempt, if the journal
+			   has none of it; then journal.settled. Nothing is recorded while that
+			   cannot be found out. */
 	EFFECT_KIND_COUNT
 };
 
@@ -278,6 +334,28 @@ void flow_nonce(const struct flow *flow, enum phase phase, int64_t attempt,
 
 /* True if this run renews the claim on the graph key: from phase 1 to the verdict on the cache. */
 bool flow_keeps_key(const struct flow *flow);
+
+/* True in a state with attempts: a phase that starts jobs. */
+bool flow_has_attempts(const struct flow *flow);
+
+/* True if the run has got past this phase, or does not need it any more: nothing of it is under
+ * way, and the next thing belongs to a later phase. */
+bool flow_is_past(const struct flow *flow, enum phase phase);
+
+/* True if the task of the current phase, by its index, is journalled as done. */
+bool flow_task_is_done(const struct flow *flow, int64_t index);
+
+/* True if attempts of the phase rest on a cache that phase 1 has filled, or that was found warm:
+ * each is held to the manifest and the compiler that were proved. */
+bool flow_needs_cache(const struct flow_policy *policy, enum phase phase);
+
+/* Returns the phase whose machines the attempts of a phase have, and whose data and model: of phase
+ * 1 the stage that it compiles for. */
+enum phase flow_served(const struct flow *flow, enum phase phase);
+
+/* Nodes and price of the jobs of a phase, other than a stage's phase 1. */
+int flow_nodes(const struct flow_policy *policy, enum phase phase);
+double flow_price_per_ms(const struct flow_policy *policy, enum phase phase);
 
 /* True from the intent of the current attempt to its end. */
 bool flow_attempt_is_open(const struct flow *flow);

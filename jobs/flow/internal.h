@@ -48,6 +48,17 @@ int64_t retry_times(const struct flow *flow, const struct event *ev);
  * ran far enough to exit. */
 bool retry_had_machines(const struct flow *flow, const struct event *ev);
 
+/* Returns the state that follows when the current one has done its work: the next one that the run
+ * asks for, else FLOW_ENDING. */
+enum flow_state flow_next_state(const struct flow *flow);
+
+/* Returns the phase that is worked on in a state, PHASE_COUNT: none; and that state of a phase. */
+enum phase flow_phase_of_state(enum flow_state state);
+enum flow_state flow_state_of_phase(enum phase phase);
+
+/* Returns the phase of the present state; where it has none, that of the newest attempt. */
+enum phase flow_phase_now(const struct flow *flow);
+
 /* Says for people why a limit is reached. */
 void limit_text(const struct flow *flow, enum run_limit limit, char *to, size_t size);
 

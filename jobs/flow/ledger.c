@@ -5,6 +5,7 @@
 
 #include "jobs/flow/internal.h"
 #include "jobs/flow/ledger_spend.h"
+#include "jobs/flow/phase.h"
 
 const char *const ledger_bin_names[BIN_COUNT] = {
 	"queue",  "provision", "pull",     "setup", "health",     "precompile",
@@ -106,12 +107,14 @@ static void on_intended(struct ledger *l, const struct event *ev)
 		return;
 	if (is_under_way(l)) { /* its end is lost */
 		l->billed_ms += l->attempt_held_ms;
+		l->paid_of[l->payer] += l->attempt_held_ms;
 		l->held = false;
 		l->released.ms = 0;
 	}
 	ledger_spend_to(l, l->at, l->stage == STAGE_BACKOFF ? BIN_BACKOFF : BIN_QUEUE);
 	l->stage = STAGE_QUEUE;
 	l->phase = ev->phase;
+	l->payer = EVENT_HAS(ev, stage) ? ev->stage : ev->phase;
 	l->attempt = ev->attempt;
 	l->resumed = EVENT_HAS(ev, resumed_from);
 	l->step = EVENT_HAS(ev, step) ? ev->step : 0;
@@ -274,7 +277,7 @@ static void on_checkpoint(struct ledger *l, const struct event *ev)
 /* A training that was told to end saves first. */
 static void on_end_requested(struct ledger *l)
 {
-	if (l->ending || l->phase != PHASE_TRAIN ||
+	if (l->ending || !flow_phases[l->phase].drains ||
 	    (l->stage != STAGE_FIRST && l->stage != STAGE_STEPS))
 		return;
 	if (l->unobserved_since.ms == 0)
@@ -305,13 +308,13 @@ static void spend_tail(struct ledger *l, const struct event *ev, struct utc end)
 		end_queue(l, ev, end);
 		return;
 	}
-	if (l->stage == STAGE_FIRST && l->phase == PHASE_TRAIN && !l->ending)
+	if (l->stage == STAGE_FIRST && flow_phases[l->phase].reads_steps && !l->ending)
 		bin = ev->class == CLASS_NONE || l->saved ? BIN_STEPS : BIN_UNKNOWN;
 	if (hang > 0)
 		seen.ms = hang < end.ms - l->mark.ms ? end.ms - hang : l->mark.ms;
 	else if (!EVENT_HAS(ev, finished) && l->unobserved_since.ms > 0)
 		seen = flow_between(l->unobserved_since.ms, l->mark, end);
-	if (l->phase == PHASE_TRAIN)
+	if (flow_phases[l->phase].reads_steps)
 		ledger_spend_training(l, seen, bin);
 	ledger_spend_to(l, seen, bin);
 	ledger_spend_to(l, end, hang > 0 ? BIN_HANG : BIN_UNKNOWN);
@@ -358,15 +361,31 @@ static void on_chosen(struct ledger *l, const struct event *ev)
 		ledger_spend_wait(l, l->at, BIN_RESTORE);
 }
 
+/* What the driver does between two phases counts as verifying, and judging as evaluation. */
+static void on_candidate(struct ledger *l, const struct event *ev)
+{
+	(void)ev;
+	if (!is_under_way(l))
+		ledger_spend_wait(l, l->at, BIN_VERIFY);
+}
+
+static void on_judged(struct ledger *l, const struct event *ev)
+{
+	(void)ev;
+	if (!is_under_way(l))
+		ledger_spend_wait(l, l->at, BIN_EVALUATE);
+}
+
 static void on_retry(struct ledger *l, const struct event *ev)
 {
 	l->until.ms = ev->until;
 }
 
+/* The cache of a later stage is looked at after the attempt of the stage before. */
 static void on_cache(struct ledger *l, const struct event *ev)
 {
-	(void)ev;
-	if (l->stage != STAGE_CHECK && l->stage != STAGE_VERIFY)
+	if (l->stage != STAGE_CHECK && l->stage != STAGE_VERIFY &&
+	    (l->stage != STAGE_DONE || ev->kind != EV_CACHE_CHECKED))
 		return;
 	ledger_spend_to(l, l->at, BIN_VERIFY);
 	l->stage = STAGE_READY;
@@ -407,20 +426,37 @@ static void on_compiling(struct ledger *l, const struct event *ev)
 
 /* Handler of each event; NULL: it spends no time. */
 static void (*const handlers[EV_COUNT])(struct ledger *l, const struct event *ev) = {
-	[EV_DRIVER_LEFT] = on_left,           [EV_CACHE_CHECKED] = on_cache,
-	[EV_CACHE_VERIFIED] = on_cache,       [EV_CACHE_CLAIMED] = on_key,
-	[EV_CACHE_WAITING] = on_key,          [EV_CHECKPOINT_CHOSEN] = on_chosen,
-	[EV_ATTEMPT_INTENDED] = on_intended,  [EV_ATTEMPT_MISSING] = on_missing,
-	[EV_ATTEMPT_CLAIMED] = on_claimed,    [EV_HEALTH_CHECKED] = on_checked,
-	[EV_ATTEMPT_STARTED] = on_started,    [EV_ATTEMPT_LOST] = on_lost,
-	[EV_ATTEMPT_FOUND] = on_found,        [EV_ATTEMPT_ENDED] = on_ended,
-	[EV_ATTEMPT_KEPT] = ledger_held_kept, [EV_TRAIN_STRETCH] = on_stretch,
-	[EV_TRAIN_PROGRESS] = on_progress,    [EV_COMPILE_PROGRESS] = on_compiling,
-	[EV_JIT_COMPILED] = on_jit,           [EV_CHECKPOINT_COMPLETE] = on_checkpoint,
-	[EV_RETRY_SCHEDULED] = on_retry,      [EV_REQUEST_STOP] = on_end_event,
-	[EV_REQUEST_DRAIN] = on_end_event,    [EV_LIMIT_REACHED] = on_end_event,
-	[EV_JIT_EXCEEDED] = on_end_event,     [EV_RUN_ENDED] = on_ended_run,
-	[EV_JOURNAL_SALVAGED] = on_salvaged,  [EV_JOURNAL_SETTLED] = on_settled,
+	[EV_DRIVER_LEFT] = on_left,
+	[EV_CACHE_CHECKED] = on_cache,
+	[EV_CACHE_VERIFIED] = on_cache,
+	[EV_CACHE_CLAIMED] = on_key,
+	[EV_CACHE_WAITING] = on_key,
+	[EV_CHECKPOINT_CHOSEN] = on_chosen,
+	[EV_ATTEMPT_INTENDED] = on_intended,
+	[EV_ATTEMPT_MISSING] = on_missing,
+	[EV_ATTEMPT_CLAIMED] = on_claimed,
+	[EV_HEALTH_CHECKED] = on_checked,
+	[EV_ATTEMPT_STARTED] = on_started,
+	[EV_ATTEMPT_LOST] = on_lost,
+	[EV_ATTEMPT_FOUND] = on_found,
+	[EV_ATTEMPT_ENDED] = on_ended,
+	[EV_ATTEMPT_KEPT] = ledger_held_kept,
+	[EV_TRAIN_STRETCH] = on_stretch,
+	[EV_TRAIN_PROGRESS] = on_progress,
+	[EV_COMPILE_PROGRESS] = on_compiling,
+	[EV_JIT_COMPILED] = on_jit,
+	[EV_CHECKPOINT_COMPLETE] = on_checkpoint,
+	[EV_RETRY_SCHEDULED] = on_retry,
+	[EV_REQUEST_STOP] = on_end_event,
+	[EV_REQUEST_DRAIN] = on_end_event,
+	[EV_LIMIT_REACHED] = on_end_event,
+	[EV_JIT_EXCEEDED] = on_end_event,
+	[EV_RUN_ENDED] = on_ended_run,
+	[EV_RUN_PAUSED] = on_left,
+	[EV_CANDIDATE_CHOSEN] = on_candidate,
+	[EV_GATE_JUDGED] = on_judged,
+	[EV_JOURNAL_SALVAGED] = on_salvaged,
+	[EV_JOURNAL_SETTLED] = on_settled,
 };
 
 /* True for an event of another attempt than the current one, which is ignored. */
@@ -440,7 +476,7 @@ static bool is_stale(const struct ledger *l, const struct event *ev)
 	case EV_JIT_COMPILED:
 	case EV_JIT_EXCEEDED:
 	case EV_CHECKPOINT_COMPLETE:
-		return l->phase != PHASE_TRAIN || ev->attempt != l->attempt;
+		return !flow_phases[l->phase].reads_steps || ev->attempt != l->attempt;
 	case EV_RETRY_SCHEDULED:
 		return ev->phase != l->phase;
 	default:
@@ -486,7 +522,7 @@ static void close_open(struct ledger *l)
 		seen = earlier(seen, l->away_since);
 	if (l->lost)
 		seen = earlier(seen, l->unobserved_since);
-	if (is_under_way(l) && l->phase == PHASE_TRAIN && l->stage != STAGE_QUEUE)
+	if (is_under_way(l) && flow_phases[l->phase].reads_steps && l->stage != STAGE_QUEUE)
 		ledger_spend_training(l, seen, bin_of(l));
 	ledger_spend_to(l, seen, bin_of(l));
 	ledger_spend_to(l, l->at, BIN_UNKNOWN);

@@ -93,10 +93,13 @@ struct ledger {
 	int64_t billed_ms;       /* time of ended attempts: as the service bills it, else held */
 	bool has_billed;         /* a service billed at least one of them */
 	int64_t kept_ms;         /* time machines were kept between attempts */
-	enum phase ended_phase;  /* newest ended attempt with machines: its phase, */
-	int64_t ended_attempt;   /* number of that, 0: none; */
-	bool kept_reported;      /* attempt.kept was counted for it */
-	enum phase phase;        /* phase of the attempt */
+	int64_t paid_of[PHASE_COUNT]; /* of billed_ms and kept_ms, what each phase took */
+	enum phase ended_phase;       /* newest ended attempt with machines: its phase, */
+	int64_t ended_attempt;        /* number of that, 0: none; */
+	enum phase ended_payer;       /* as `payer` of that */
+	bool kept_reported;           /* attempt.kept was counted for it */
+	enum phase phase;             /* phase of the attempt */
+	enum phase payer;             /* the phase, of a stage's phase 1 the stage: so priced */
 	int64_t attempt;
 	int64_t step, reached;      /* step of the attempt; highest of the attempts before */
 	int64_t jit_reported_ms;    /* compiling reported by the attempt so far */
@@ -138,6 +141,7 @@ struct ledger_view {
 	int64_t billed_ms; /* time of ended attempts as billed, kept_ms included; -1: no service
 			      billed one */
 	int64_t paid_ms;   /* best known figure: billed, else held; kept_ms included */
+	int64_t paid_of[PHASE_COUNT]; /* the part of it that jobs of each phase took */
 };
 void ledger_at(const struct ledger *ledger, struct utc now, struct ledger_view *ret);
 

@@ -1,6 +1,8 @@
 /* Putting time into bins: see ledger_spend.h. */
 #include "jobs/flow/ledger_spend.h"
 
+#include <string.h>
+
 /* ---- machines held ---------------------------------------------------------------- */
 
 /* Adds the part of the `ms` up to `to` in which the job held its machines. */
@@ -60,11 +62,13 @@ void ledger_held_end(struct ledger *l, const struct event *ev)
 	bool billed = EVENT_HAS(ev, billable) && ev->billable >= 0;
 
 	l->billed_ms += billed ? ev->billable : l->attempt_held_ms;
+	l->paid_of[l->payer] += billed ? ev->billable : l->attempt_held_ms;
 	l->has_billed |= billed;
 	/* An attempt that never had machines kept none: those of the attempt before may be there
 	 * still. */
 	if (l->held || EVENT_HAS(ev, held)) {
 		l->ended_phase = ev->phase;
+		l->ended_payer = l->payer;
 		l->ended_attempt = ev->attempt;
 		l->kept_reported = false;
 	}
@@ -81,6 +85,7 @@ void ledger_held_kept(struct ledger *l, const struct event *ev)
 		return;
 	l->kept_reported = true;
 	l->kept_ms += (int64_t)(ev->seconds * 1000 + 0.5);
+	l->paid_of[l->ended_payer] += (int64_t)(ev->seconds * 1000 + 0.5);
 }
 
 void ledger_held_view(const struct ledger *l, struct ledger_view *ret)
@@ -88,6 +93,8 @@ void ledger_held_view(const struct ledger *l, struct ledger_view *ret)
 	ret->kept_ms = l->kept_ms;
 	ret->billed_ms = l->has_billed ? l->billed_ms + l->kept_ms : -1;
 	ret->paid_ms = l->billed_ms + l->attempt_held_ms + l->kept_ms;
+	memcpy(ret->paid_of, l->paid_of, sizeof ret->paid_of);
+	ret->paid_of[l->payer] += l->attempt_held_ms;
 }
 
 /* ---- spending ------------------------------------------------------------------ */

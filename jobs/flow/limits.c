@@ -20,17 +20,19 @@ struct utc flow_between(int64_t reported_ms, struct utc from, struct utc to)
  * else for as long as they were held. 0 if the price is not known. */
 static double cost_until(const struct flow *flow, struct utc now)
 {
+	const struct flow_policy *policy = &flow->policy;
 	struct ledger_view view;
+	double usd;
 
-	if (flow->policy.price_per_ms <= 0)
+	if (policy->price_per_ms <= 0)
 		return 0;
 	ledger_at(&flow->ledger, now, &view);
-	return (double)view.paid_ms * flow->policy.price_per_ms;
-}
-
-static bool has_attempt(const struct flow *flow)
-{
-	return flow->state == FLOW_PRECOMPILE || flow->state == FLOW_TRAIN;
+	usd = (double)view.paid_ms * policy->price_per_ms;
+	/* Machines of some phases have another price than those of the training. */
+	for (enum phase phase = 0; phase < PHASE_COUNT; phase++)
+		usd += (double)view.paid_of[phase] *
+		       (flow_price_per_ms(policy, phase) - policy->price_per_ms);
+	return usd;
 }
 
 /* A stretch of time with a limit. */
@@ -42,7 +44,7 @@ struct limited {
 static struct limited limited_by(const struct flow *flow, enum run_limit limit)
 {
 	const struct flow_policy *policy = &flow->policy;
-	enum attempt_state state = has_attempt(flow) ? flow->attempt_state : ATTEMPT_NONE;
+	enum attempt_state state = flow_has_attempts(flow) ? flow->attempt_state : ATTEMPT_NONE;
 	struct limited ret = { 0 };
 
 	if (limit == LIMIT_DEADLINE)
@@ -74,15 +76,15 @@ struct utc flow_training_ends(struct utc at, const struct event *ev)
 	return (struct utc){ at.ms + (int64_t)(ev->eta * 1000) };
 }
 
-/* Returns how long after the deadline the training is forecast to end; not positive: before it,
- * or there is no deadline. */
+/* Returns how long after the deadline the run is forecast to end, with what follows the training;
+ * not positive: before it, or there is no deadline. */
 static int64_t late_ms(const struct flow *flow)
 {
 	int64_t deadline_ms = flow->policy.deadline_ms;
 
 	if (deadline_ms <= 0 || deadline_ms > INT64_MAX - flow->created.ms)
 		return 0;
-	return flow->forecast.ends.ms - (flow->created.ms + deadline_ms);
+	return flow->forecast.ends.ms + flow->policy.later_ms - (flow->created.ms + deadline_ms);
 }
 
 /* Cost of its machines when the training ends, or at the time when it should have ended. */
@@ -90,7 +92,8 @@ static double cost_at_end(const struct flow *flow)
 {
 	int64_t left_ms = flow->forecast.ends.ms - flow->at.ms;
 
-	return cost_until(flow, flow->at) + (double)left_ms * flow->policy.price_per_ms;
+	return cost_until(flow, flow->at) + (double)left_ms * flow->policy.price_per_ms +
+	       flow->policy.later_usd;
 }
 
 static bool was_reported(const struct flow *flow, enum run_limit limit)
@@ -296,5 +299,6 @@ void limit_forecast_text(const struct flow *flow, char *to, size_t size)
 		return;
 	}
 	format_estimate(late_ms(flow), late, sizeof late);
-	snprintf(to, size, "at the present pace the training ends %s after the deadline", late);
+	snprintf(to, size, "at the present pace the %s ends %s after the deadline",
+		 flow->policy.later_ms > 0 ? "run" : "training", late);
 }

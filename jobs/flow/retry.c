@@ -59,6 +59,9 @@ static uint64_t signature_of(const struct event *ev)
 		return 0;
 	for (const char *at = ev->signature; *at; at++)
 		hash = (hash ^ (unsigned char)*at) * UINT64_C(0x100000001b3);
+	/* One task's failure is not another's. */
+	for (const char *at = EVENT_HAS(ev, task) ? ev->task : ""; *at; at++)
+		hash = (hash ^ (unsigned char)*at) * UINT64_C(0x100000001b3);
 	return hash | 1; /* 0 is a free place */
 }
 
@@ -101,9 +104,15 @@ int64_t retry_times(const struct flow *flow, const struct event *ev)
 	return 0;
 }
 
+/* A task that fails three times in one way fails by itself: its input is bad. */
+#define SAME_OF_TASK 2
+
 static bool is_same_cause(const struct flow *flow, const struct event *ev)
 {
 	int64_t same = retry_rows[ev->class].same;
+
+	if (EVENT_HAS(ev, task) && retry_rows[ev->class].counts)
+		same = SAME_OF_TASK;
 
 	return same != BY_BUDGET && retry_times(flow, ev) >= same;
 }
@@ -112,7 +121,7 @@ static bool is_same_cause(const struct flow *flow, const struct event *ev)
  * far as is known: the one before it may be intact. Bad input has no cure. */
 static bool is_of_checkpoint(const struct flow *flow, const struct event *ev)
 {
-	return ev->class == CLASS_DATA && flow->phase == PHASE_TRAIN &&
+	return ev->class == CLASS_DATA && flow_phases[flow->phase].resumes &&
 	       flow->resumed_from[0] != '\0' && !flow->saved;
 }
 

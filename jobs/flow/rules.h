@@ -14,6 +14,7 @@
 void transition_creation(struct flow *f, const struct event *ev);
 void transition_driver(struct flow *f, const struct event *ev);
 void transition_cache(struct flow *f, const struct event *ev);
+void transition_look(struct flow *f, const struct event *ev);
 void transition_lost_graphs(struct flow *f, const struct event *ev);
 void transition_key(struct flow *f, const struct event *ev);
 void transition_key_waited(struct flow *f, const struct event *ev);
@@ -44,12 +45,22 @@ void transition_jit_stop(struct flow *f, const struct event *ev);
 void transition_recompile(struct flow *f, const struct event *ev);
 void transition_room(struct flow *f, const struct event *ev);
 void transition_other_compiler(struct flow *f, const struct event *ev);
+/* Cache, phase 1 and verdict are those of another stage from now on. */
+void transition_stage(struct flow *f, enum phase stage);
+void transition_candidate(struct flow *f, const struct event *ev);
+void transition_task(struct flow *f, const struct event *ev);
+void transition_promoting(struct flow *f, const struct event *ev);
+void transition_pause(struct flow *f, const struct event *ev);
 void transition_leaving(struct flow *f, const struct event *ev);
 void transition_forecast(struct flow *f, const struct event *ev);
 void transition_risk(struct flow *f, const struct event *ev);
 void ends_record(struct flow *f, const struct event *ev);
 
-void end_well(struct flow *f, const struct event *ev);
+void end_stage(struct flow *f, const struct event *ev);
+void end_without_candidate(struct flow *f, const struct event *ev);
+void end_gate(struct flow *f, const struct event *ev);
+void end_promoted(struct flow *f, const struct event *ev);
+void end_overtaken(struct flow *f, const struct event *ev);
 void end_stopped(struct flow *f, const struct event *ev);
 void end_on_request(struct flow *f, const struct event *ev);
 void end_salvaged(struct flow *f, const struct event *ev);

@@ -27,19 +27,10 @@ static bool of_phase(const struct flow *f, const struct event *ev)
 }
 
 /* True for an attempt that the journal has lost, and that was found again. */
-static bool is_found_again(const struct flow *f, const struct event *ev, enum phase phase)
+static bool is_found_again(const struct flow *f, const struct event *ev)
 {
-	return f->unsettled && ev->phase == phase && ev->attempt > f->attempts[phase];
-}
-
-static bool is_found_training(const struct flow *f, const struct event *ev)
-{
-	return is_found_again(f, ev, PHASE_TRAIN);
-}
-
-static bool is_found_precompile(const struct flow *f, const struct event *ev)
-{
-	return is_found_again(f, ev, PHASE_PRECOMPILE);
+	return f->unsettled && flow_phases[ev->phase].has_jobs &&
+	       ev->attempt > f->attempts[ev->phase];
 }
 
 static bool knows_end(const struct flow *f, const struct event *ev)
@@ -61,7 +52,7 @@ static bool was_claimed(const struct flow *f, const struct event *ev)
 /* Without a compile phase the cache cannot be cold. */
 static bool is_cold(const struct flow *f, const struct event *ev)
 {
-	return f->policy.compiles && ev->verdict != CACHE_WARM;
+	return flow_needs_cache(&f->policy, f->stage) && ev->verdict != CACHE_WARM;
 }
 
 /* True if graphs that were proved are not there any more. */
@@ -70,10 +61,16 @@ static bool lost_graphs(const struct flow *f, const struct event *ev)
 	return f->cache_proved && is_cold(f, ev);
 }
 
+static bool is_warm(const struct flow *f, const struct event *ev)
+{
+	(void)f;
+	return ev->verdict == CACHE_WARM;
+}
+
 /* True if another run has filled the cache meanwhile. */
 static bool is_warm_now(const struct flow *f, const struct event *ev)
 {
-	return !f->compile_forced && ev->verdict == CACHE_WARM;
+	return !f->compile_forced && is_warm(f, ev);
 }
 
 static bool went_well(const struct flow *f, const struct event *ev)
@@ -81,9 +78,69 @@ static bool went_well(const struct flow *f, const struct event *ev)
 	return current(f, ev) && ev->class == CLASS_NONE;
 }
 
-static bool trained_well(const struct flow *f, const struct event *ev)
+/* True if the attempt ended well and all that was asked of its phase is done. A run that is to end
+ * begins no other phase. */
+static bool did_stage(const struct flow *f, const struct event *ev)
 {
-	return went_well(f, ev) && f->stop_cause != STOP_OUTPUT_INVALID;
+	return went_well(f, ev) && f->stop_cause != STOP_OUTPUT_INVALID &&
+	       (!flow_phases[f->phase].has_tasks ||
+		f->tasks_done >= f->policy.stages[f->phase].tasks) &&
+	       (!f->stop_requested || flow_next_state(f) == FLOW_ENDING);
+}
+
+/* A candidate is chosen before the cache of a stage is looked at, never before the training. */
+static bool is_choosing(const struct flow *f, const struct event *ev)
+{
+	(void)ev;
+	return f->state > FLOW_TRAIN || f->stage != PHASE_TRAIN;
+}
+
+static bool is_candidate(const struct flow *f, const struct event *ev)
+{
+	return is_choosing(f, ev) && EVENT_HAS(ev, url) && strlen(ev->url) < FLOW_URL_MAX;
+}
+
+/* True for a task that counts: each one once. */
+static bool is_new_task(const struct flow *f, const struct event *ev)
+{
+	return ev->phase == f->phase && ev->index >= 0 &&
+	       ev->index < f->policy.stages[f->phase].tasks && ev->index < FLOW_TASKS_MAX &&
+	       !flow_task_is_done(f, ev->index);
+}
+
+static bool is_of_candidate(const struct flow *f, const struct event *ev)
+{
+	return f->candidate[0] != '\0' && strcmp(ev->candidate, f->candidate) == 0;
+}
+
+/* True for what was judged of exactly this candidate, against exactly the version that the run was
+ * given: the pointer may move from there alone. */
+static bool is_verdict(const struct flow *f, const struct event *ev)
+{
+	return is_of_candidate(f, ev) && ev->generation == f->policy.generation;
+}
+
+/* A gate that only advises lets everything pass. */
+static bool lets_pass(const struct flow *f, const struct event *ev)
+{
+	return is_verdict(f, ev) && (ev->passed || f->policy.gate_advises);
+}
+
+/* True for a promotion of what was judged, from the entry that it was compared with. */
+static bool is_promotion(const struct flow *f, const struct event *ev)
+{
+	return strcmp(ev->url, f->candidate) == 0 && ev->generation == f->policy.generation + 1;
+}
+
+static bool is_promoting(const struct flow *f, const struct event *ev)
+{
+	(void)ev;
+	return f->promoting;
+}
+
+static bool is_pause(const struct flow *f, const struct event *ev)
+{
+	return flow_is_past(f, ev->phase);
 }
 
 static bool went_well_and_goes_on(const struct flow *f, const struct event *ev)
@@ -189,8 +246,9 @@ static bool made_room(const struct flow *f, const struct event *ev)
 static bool is_other_compiler(const struct flow *f, const struct event *ev)
 {
 	return current(f, ev) && EVENT_HAS(ev, changed) && EVENT_HAS(ev, signature) &&
-	       f->policy.compiles && !f->stop_requested && ev->class == CLASS_COMPILE &&
-	       strlen(ev->signature) < FLOW_ID_MAX && strcmp(ev->signature, f->other_compiler) != 0;
+	       flow_needs_cache(&f->policy, f->phase) && !f->stop_requested &&
+	       ev->class == CLASS_COMPILE && strlen(ev->signature) < FLOW_ID_MAX &&
+	       strcmp(ev->signature, f->other_compiler) != 0;
 }
 
 /* True for a choice for the next attempt; the first attempt has nothing to choose. */
@@ -213,6 +271,17 @@ static bool ends_at_limit(const struct flow *f, const struct event *ev)
 	return ev->limit != LIMIT_UNREACHABLE && ev->limit != LIMIT_NONE && !f->stop_requested;
 }
 
+static bool may_end(const struct flow *f, const struct event *ev)
+{
+	(void)ev;
+	return !f->promoting;
+}
+
+static bool may_end_at_limit(const struct flow *f, const struct event *ev)
+{
+	return may_end(f, ev) && ends_at_limit(f, ev);
+}
+
 static bool goes_on(const struct flow *f, const struct event *ev)
 {
 	(void)ev;
@@ -221,29 +290,42 @@ static bool goes_on(const struct flow *f, const struct event *ev)
 
 /* ---- the table --------------------------------------------------------------- */
 
+enum {
+	TO_SAME = FLOW_STATE_COUNT, /* the state stays */
+	TO_PHASE,                   /* the state of the flow's phase */
+	TO_NEXT,                    /* the next state that the run asks for */
+	TO_STAGE,                   /* the state of the stage whose cache is proved */
+	TO_PAUSED                   /* the state in which the run was paused */
+};
+
 struct rule {
 	unsigned from;     /* set of flow states */
 	unsigned attempts; /* set of attempt states */
 	enum event_kind on;
 	bool (*when)(const struct flow *f, const struct event *ev);
 	void (*act)(struct flow *f, const struct event *ev);
-	enum flow_state to;
+	int to; /* a state, or TO_... */
 	enum attempt_state to_attempt;
 	const char *name;
 };
 
-#define IN(state)   (1U << FLOW_##state)
-#define WITH(state) (1U << ATTEMPT_##state)
-#define WORKING     (IN(PRECOMPILE) | IN(TRAIN))
-#define ANYWHERE    (~0U)
-#define BEGUN       (~(IN(NEW) | IN(ENDED)))
-#define ANY         (~0U)
-#define UNDER_WAY   (WITH(SUBMITTED) | WITH(RUNNING) | WITH(LOST))
-#define OPEN        (WITH(INTENDED) | WITH(UNCERTAIN) | UNDER_WAY)
-#define BETWEEN     (WITH(NONE) | WITH(FAILED) | WITH(BACKOFF))
-#define STAY        FLOW_STATE_COUNT, ATTEMPT_STATE_COUNT
-#define NOW(state)  FLOW_STATE_COUNT, ATTEMPT_##state
-#define GO(state)   FLOW_##state, ATTEMPT_NONE
+#define IN(state)      (1U << FLOW_##state)
+#define WITH(state)    (1U << ATTEMPT_##state)
+#define WORKING        (IN(PRECOMPILE) | IN(TRAIN) | IN(EVALUATE) | IN(INFER))
+#define STAGE          (IN(TRAIN) | IN(EVALUATE) | IN(INFER))
+#define TASKS          (IN(EVALUATE) | IN(INFER))
+#define TRAINED        (IN(PLANNED) | IN(PRECOMPILE) | TASKS | IN(GATE) | IN(PROMOTE))
+#define BETWEEN_PHASES (IN(PLANNED) | IN(VERIFY) | IN(GATE) | IN(PROMOTE) | IN(PAUSED))
+#define BEFORE_END     (IN(PLANNED) | WORKING | IN(VERIFY) | IN(GATE) | IN(PROMOTE))
+#define ANYWHERE       (~0U)
+#define BEGUN          (~(IN(NEW) | IN(ENDED)))
+#define ANY            (~0U)
+#define UNDER_WAY      (WITH(SUBMITTED) | WITH(RUNNING) | WITH(LOST))
+#define OPEN           (WITH(INTENDED) | WITH(UNCERTAIN) | UNDER_WAY)
+#define BETWEEN        (WITH(NONE) | WITH(FAILED) | WITH(BACKOFF))
+#define STAY           TO_SAME, ATTEMPT_STATE_COUNT
+#define NOW(state)     TO_SAME, ATTEMPT_##state
+#define GO(state)      FLOW_##state, ATTEMPT_NONE
 
 /* clang-format off */
 static const struct rule rules[] = {
@@ -254,18 +336,15 @@ static const struct rule rules[] = {
 	  "a run whose end lies behind the damage of its journal has ended" },
 	{ BEGUN, ANY, EV_JOURNAL_SALVAGED, NULL, transition_salvage, STAY,
 	  "after damage nothing is submitted before it is known what is under way" },
-	{ BEGUN, ANY, EV_ATTEMPT_INTENDED, is_found_training, transition_found_again,
-	  FLOW_TRAIN, ATTEMPT_UNCERTAIN,
-	  "a training that the journal has lost is looked for on the engine" },
-	{ BEGUN, ANY, EV_ATTEMPT_INTENDED, is_found_precompile, transition_found_again,
-	  FLOW_PRECOMPILE, ATTEMPT_UNCERTAIN,
-	  "a precompile that the journal has lost is looked for on the engine" },
+	{ BEGUN, ANY, EV_ATTEMPT_INTENDED, is_found_again, transition_found_again,
+	  TO_PHASE, ATTEMPT_UNCERTAIN,
+	  "an attempt that the journal has lost is looked for on the engine" },
 	{ BEGUN, ANY, EV_JOURNAL_SETTLED, NULL, transition_settlement, STAY,
 	  "after damage the run goes on once it is known what is under way" },
 
 	{ IN(PLANNED), ANY, EV_CACHE_CHECKED, is_cold, transition_cache, GO(PRECOMPILE),
 	  "a cold cache is filled first" },
-	{ IN(PLANNED), ANY, EV_CACHE_CHECKED, NULL, transition_cache, GO(TRAIN),
+	{ IN(PLANNED), ANY, EV_CACHE_CHECKED, NULL, transition_cache, TO_STAGE, ATTEMPT_NONE,
 	  "a warm cache, or none, needs no precompile job" },
 
 	{ IN(PRECOMPILE), WITH(NONE) | WITH(BACKOFF), EV_CACHE_CLAIMED, NULL, transition_key, STAY,
@@ -273,7 +352,7 @@ static const struct rule rules[] = {
 	{ IN(PRECOMPILE), WITH(NONE) | WITH(BACKOFF), EV_CACHE_WAITING, NULL, transition_key_waited, STAY,
 	  "a run waits while another one precompiles for its graph key" },
 	{ IN(PRECOMPILE), WITH(NONE) | WITH(BACKOFF), EV_CACHE_CHECKED, is_warm_now, transition_cache,
-	  GO(TRAIN),
+	  TO_STAGE, ATTEMPT_NONE,
 	  "a cache that another run has filled needs no phase 1" },
 
 	{ WORKING, WITH(NONE) | WITH(BACKOFF), EV_ATTEMPT_INTENDED,
@@ -286,6 +365,8 @@ static const struct rule rules[] = {
 	  "a submission of unknown outcome is looked for" },
 	{ WORKING, WITH(INTENDED), EV_DRIVER_TOOK_OVER, NULL, transition_driver, NOW(UNCERTAIN),
 	  "a submission by the last driver is not certain" },
+	{ IN(PAUSED), ANY, EV_DRIVER_TOOK_OVER, NULL, transition_driver, TO_PAUSED, ATTEMPT_NONE,
+	  "a paused run goes on with its next driver" },
 	{ ANYWHERE, ANY, EV_DRIVER_TOOK_OVER, NULL, transition_driver, STAY,
 	  "a new driver goes on where the last one stood" },
 	{ WORKING, WITH(UNCERTAIN), EV_ATTEMPT_MISSING, stopping, end_stopped, GO(ENDING),
@@ -311,9 +392,11 @@ static const struct rule rules[] = {
 	  "a newer checkpoint is complete" },
 	{ IN(TRAIN), WITH(NONE) | WITH(BACKOFF), EV_CHECKPOINT_CHOSEN, is_choice, transition_choice, STAY,
 	  "a checkpoint is chosen before the attempt that goes on from it" },
-	{ IN(TRAIN), WITH(NONE) | WITH(BACKOFF), EV_CACHE_CHECKED, lost_graphs, transition_lost_graphs,
+	{ STAGE, WITH(NONE) | WITH(BACKOFF), EV_CACHE_CHECKED, lost_graphs, transition_lost_graphs,
 	  GO(PRECOMPILE),
 	  "graphs that are lost before another attempt are compiled again" },
+	{ TASKS, WITH(NONE) | WITH(BACKOFF), EV_CACHE_CHECKED, is_warm, transition_look, STAY,
+	  "the cache of a stage is looked at again before another attempt" },
 	{ IN(TRAIN), UNDER_WAY, EV_TRAIN_CONTINUITY, is_mismatch, transition_mismatch, STAY,
 	  "a training that ignored its checkpoint is stopped" },
 
@@ -334,12 +417,12 @@ static const struct rule rules[] = {
 
 	{ IN(PRECOMPILE), OPEN, EV_ATTEMPT_ENDED, went_well_and_goes_on, transition_success, GO(VERIFY),
 	  "phase 1 ended well, so the cache is looked at" },
-	{ IN(TRAIN), OPEN, EV_ATTEMPT_ENDED, trained_well, end_well, GO(ENDING),
-	  "the training succeeded" },
+	{ STAGE, OPEN, EV_ATTEMPT_ENDED, did_stage, end_stage, TO_NEXT, ATTEMPT_NONE,
+	  "a stage succeeded: the next one begins, or the run ends" },
 	{ IN(TRAIN), OPEN, EV_ATTEMPT_ENDED, made_room, transition_room, GO(PRECOMPILE),
 	  "the training has made room: phase 1 runs again" },
-	{ IN(TRAIN), OPEN, EV_ATTEMPT_ENDED, is_other_compiler, transition_other_compiler, GO(PRECOMPILE),
-	  "a training that would meet another compiler than phase 1 has its cache filled again" },
+	{ STAGE, OPEN, EV_ATTEMPT_ENDED, is_other_compiler, transition_other_compiler, GO(PRECOMPILE),
+	  "a stage that would meet another compiler than phase 1 has its cache filled again" },
 	{ WORKING, OPEN, EV_ATTEMPT_ENDED, was_stopped, end_stopped, GO(ENDING),
 	  "the attempt was stopped" },
 	{ IN(PRECOMPILE), OPEN, EV_ATTEMPT_ENDED, failed_to_compile, transition_compile_failure, GO(VERIFY),
@@ -351,16 +434,35 @@ static const struct rule rules[] = {
 	{ WORKING, WITH(FAILED), EV_RETRY_SCHEDULED, of_phase, transition_retry, NOW(BACKOFF),
 	  "the retry waits" },
 
-	{ IN(VERIFY), ANY, EV_CACHE_VERIFIED, is_complete, transition_verification, GO(TRAIN),
+	{ IN(VERIFY), ANY, EV_CACHE_VERIFIED, is_complete, transition_verification, TO_STAGE, ATTEMPT_NONE,
 	  "the cache is proved complete" },
 	{ IN(VERIFY), ANY, EV_CACHE_VERIFIED, may_recompile, transition_verification, GO(PRECOMPILE),
 	  "an incomplete cache gets one more precompile" },
-	{ IN(VERIFY), ANY, EV_CACHE_VERIFIED, may_train_anyway, transition_verification, GO(TRAIN),
+	{ IN(VERIFY), ANY, EV_CACHE_VERIFIED, may_train_anyway, transition_verification, TO_STAGE, ATTEMPT_NONE,
 	  "the spec says to train on an incomplete cache" },
 	{ IN(VERIFY), ANY, EV_CACHE_VERIFIED, of_precompile, end_unproved, GO(ENDING),
 	  "the cache never became complete" },
 
-	{ IN(PLANNED) | IN(VERIFY), ANY, EV_REQUEST_STOP, NULL, end_on_request, GO(ENDING),
+	{ TRAINED, WITH(NONE) | WITH(BACKOFF), EV_CANDIDATE_CHOSEN, is_candidate, transition_candidate, STAY,
+	  "the candidate is chosen once the training is over" },
+	{ TRAINED, WITH(NONE) | WITH(BACKOFF), EV_CANDIDATE_CHOSEN, is_choosing, end_without_candidate, GO(ENDING),
+	  "without a candidate there is nothing to evaluate, infer with or promote" },
+	{ TASKS, ~(WITH(NONE) | WITH(INTENDED)), EV_TASK_DONE, is_new_task, transition_task, STAY,
+	  "a task is done, and counts once" },
+	{ IN(GATE), ANY, EV_GATE_JUDGED, lets_pass, end_stage, TO_NEXT, ATTEMPT_NONE,
+	  "the gate lets the candidate pass" },
+	{ IN(GATE), ANY, EV_GATE_JUDGED, is_verdict, end_gate, GO(ENDING),
+	  "the gate says no" },
+	{ IN(PROMOTE), ANY, EV_PROMOTE_INTENDED, is_promotion, transition_promoting, STAY,
+	  "a promotion is intended before anything is copied" },
+	{ IN(PROMOTE), ANY, EV_PROMOTE_DONE, is_promoting, end_promoted, GO(ENDING),
+	  "the candidate is the promoted version" },
+	{ IN(PROMOTE), ANY, EV_PROMOTE_OVERTAKEN, NULL, end_overtaken, GO(ENDING),
+	  "another run's version came first" },
+	{ BEFORE_END, WITH(NONE), EV_RUN_PAUSED, is_pause, transition_pause, GO(PAUSED),
+	  "a run pauses between two phases" },
+
+	{ BETWEEN_PHASES, ANY, EV_REQUEST_STOP, may_end, end_on_request, GO(ENDING),
 	  "a stop between two phases ends the run" },
 	{ WORKING, BETWEEN, EV_REQUEST_STOP, NULL, end_on_request, GO(ENDING),
 	  "a stop between attempts ends the run" },
@@ -371,7 +473,7 @@ static const struct rule rules[] = {
 	{ WORKING, WITH(UNCERTAIN) | UNDER_WAY, EV_REQUEST_STOP, NULL, transition_stop, STAY,
 	  "a stop waits for the end of the attempt" },
 
-	{ IN(PLANNED) | IN(VERIFY), ANY, EV_REQUEST_DRAIN, NULL, end_on_request, GO(ENDING),
+	{ BETWEEN_PHASES, ANY, EV_REQUEST_DRAIN, may_end, end_on_request, GO(ENDING),
 	  "a drain between two phases ends the run" },
 	{ WORKING, BETWEEN, EV_REQUEST_DRAIN, NULL, end_on_request, GO(ENDING),
 	  "a drain between attempts ends the run" },
@@ -382,7 +484,7 @@ static const struct rule rules[] = {
 
 	{ WORKING, WITH(UNCERTAIN) | WITH(LOST), EV_LIMIT_REACHED, is_unreachable, transition_leaving, STAY,
 	  "a driver leaves what it cannot see for too long, and stops nothing" },
-	{ IN(PLANNED) | IN(VERIFY), ANY, EV_LIMIT_REACHED, ends_at_limit, end_limited, GO(ENDING),
+	{ BETWEEN_PHASES, ANY, EV_LIMIT_REACHED, may_end_at_limit, end_limited, GO(ENDING),
 	  "a limit reached between two phases ends the run" },
 	{ WORKING, BETWEEN, EV_LIMIT_REACHED, ends_at_limit, end_limited, GO(ENDING),
 	  "a limit reached between attempts ends the run" },
@@ -428,18 +530,52 @@ const char *flow_rule_name(int rule)
 
 /* ---- applying an event ------------------------------------------------------- */
 
+/* Tasks that are done stay done if phase 1 has to run again between two attempts. */
+static void begin_tasks(struct flow *f)
+{
+	f->tasks_of = f->phase;
+	f->tasks_done = 0;
+	memset(f->tasks, 0, sizeof f->tasks);
+}
+
+/* Returns the state with which the next stage begins: its cache comes first. */
+static enum flow_state begin_stage(struct flow *f)
+{
+	enum flow_state to = flow_next_state(f);
+	enum phase phase = flow_phase_of_state(to);
+
+	if (phase == PHASE_COUNT || !flow_phases[phase].has_jobs)
+		return to;
+	transition_stage(f, phase);
+	return flow_needs_cache(&f->policy, phase) ? FLOW_PLANNED : to;
+}
+
 /* The only function that changes the state. */
 static void enter(struct flow *f, const struct rule *rule)
 {
+	enum flow_state to = (enum flow_state)rule->to;
+
 	if (rule->to_attempt != ATTEMPT_STATE_COUNT)
 		f->attempt_state = rule->to_attempt;
-	if (rule->to == FLOW_STATE_COUNT || rule->to == f->state)
+	if (rule->to == TO_SAME)
 		return;
-	f->state = rule->to;
-	if (rule->to != FLOW_TRAIN && rule->to != FLOW_PRECOMPILE)
+	if (rule->to == TO_PHASE)
+		to = flow_state_of_phase(f->phase);
+	else if (rule->to == TO_PAUSED)
+		to = f->paused;
+	else if (rule->to == TO_STAGE)
+		to = flow_state_of_phase(f->stage);
+	else if (rule->to == TO_NEXT)
+		to = begin_stage(f);
+	if (to == f->state)
+		return;
+	f->state = to;
+	if (!flow_has_attempts(f))
 		return;
 	/* A phase begins, or precompile goes on after an incomplete cache. */
-	f->phase = rule->to == FLOW_TRAIN ? PHASE_TRAIN : PHASE_PRECOMPILE;
+	f->phase = flow_phase_of_state(to);
+	if (flow_phases[f->phase].has_tasks && f->phase != f->tasks_of)
+		begin_tasks(f);
 	f->attempt = f->attempts[f->phase];
 }
 

@@ -16,7 +16,8 @@ void transition_driver(struct flow *f, const struct event *ev)
 	if (ev->epoch > f->epoch)
 		f->epoch = ev->epoch;
 	f->leaving = f->key_held = false;
-	if (f->state == FLOW_PRECOMPILE || f->state == FLOW_TRAIN)
+	f->pause_after = EVENT_HAS(ev, pause_after) ? (int)ev->pause_after : -1;
+	if (flow_has_attempts(f))
 		f->unobserved_since = f->at;
 	/* A machine that lost power loses the entries that it had not synced, again and again if
 	 * it must. The verdict finds them damaged, and that is no failure of the compiler. */
@@ -37,6 +38,12 @@ void transition_cache(struct flow *f, const struct event *ev)
 	f->cache = ev->verdict;
 	f->cache_proved = ev->verdict == CACHE_WARM;
 	f->key_waited = false;
+}
+
+void transition_look(struct flow *f, const struct event *ev)
+{
+	(void)ev;
+	f->looked = true;
 }
 
 void transition_key(struct flow *f, const struct event *ev)
@@ -68,7 +75,8 @@ void transition_intent(struct flow *f, const struct event *ev)
 {
 	f->attempt = ev->attempt;
 	f->attempts[f->phase] = ev->attempt;
-	f->checked = false;
+	f->precompiled |= flow_phases[f->phase].is_trial;
+	f->checked = f->looked = false;
 	f->claimed = f->started = f->saved = f->chosen = f->key_held = f->jit_reported = false;
 	f->jit_graphs = f->forecast.times = 0;
 	f->forecast.ends.ms = 0;
@@ -105,8 +113,12 @@ void transition_found_again(struct flow *f, const struct event *ev)
 		ev->attempt - f->attempts[ev->phase] - 1 + (f->attempt_state != ATTEMPT_NONE);
 	transition_intent(f, ev);
 	f->unobserved_since = f->at;
-	f->cache_proved = ev->phase == PHASE_TRAIN && f->policy.compiles;
-	if (ev->phase == PHASE_TRAIN)
+	if (flow_phases[ev->phase].is_trial)
+		f->stage = EVENT_HAS(ev, stage) ? ev->stage : PHASE_TRAIN;
+	else
+		f->stage = ev->phase;
+	f->cache_proved = flow_needs_cache(&f->policy, ev->phase);
+	if (!flow_phases[ev->phase].is_trial)
 		store_lock_key(f, ev);
 	if (f->state == FLOW_ENDING) {
 		f->stop_requested = true;
@@ -166,7 +178,7 @@ static void reset_failures_in_row(struct flow *f)
 void transition_success(struct flow *f, const struct event *ev)
 {
 	f->machines += retry_had_machines(f, ev);
-	f->compile_failed = false;
+	f->compile_failed = f->recompile = false;
 	f->compile_exit = 0;
 	reset_failures_in_row(f);
 }
@@ -216,7 +228,8 @@ void transition_retry(struct flow *f, const struct event *ev)
 	int64_t latest = f->at.ms + f->policy.backoff_max_ms;
 
 	f->until.ms = ev->until < latest ? ev->until : latest;
-	if (ev->action == ACTION_FALL_BACK && f->phase == PHASE_TRAIN && f->checkpoint_step >= 0)
+	if (ev->action == ACTION_FALL_BACK && flow_phases[f->phase].resumes &&
+	    f->checkpoint_step >= 0)
 		f->below = f->checkpoint_step;
 }
 
@@ -241,7 +254,7 @@ void transition_checkpoint(struct flow *f, const struct event *ev)
 static void begin_drain(struct flow *f, bool may_save)
 {
 	f->drain_until = f->at;
-	if (may_save && f->phase == PHASE_TRAIN && f->claimed && f->policy.drain_ms > 0)
+	if (may_save && flow_phases[f->phase].drains && f->claimed && f->policy.drain_ms > 0)
 		f->drain_until.ms += f->policy.drain_ms + FLOW_DRAIN_MARGIN_MS;
 }
 
@@ -340,6 +353,48 @@ void transition_lost_graphs(struct flow *f, const struct event *ev)
 	begin_recompile(f);
 	f->compile_forced = false;
 	f->key_waited = true;
+}
+
+void transition_stage(struct flow *f, enum phase stage)
+{
+	f->stage = stage;
+	f->cache = CACHE_NONE;
+	f->cache_proved = f->precompiled = f->incomplete_retried = f->compile_forced = false;
+	f->key_held = f->key_waited = f->fewer_workers = false;
+	f->compile_failed = f->compile_last = false;
+	f->compile_exit = 0;
+	f->lock_key[0] = f->other_compiler[0] = '\0';
+	f->budget[PHASE_PRECOMPILE] = (struct flow_budget){ 0 };
+}
+
+void transition_candidate(struct flow *f, const struct event *ev)
+{
+	f->candidate_step = EVENT_HAS(ev, step) ? ev->step : -1;
+	flow_copy(f->candidate, sizeof f->candidate, ev->url);
+}
+
+/* Progress for the budgets. What a task failed of is remembered: others that go well say nothing
+ * about it. */
+void transition_task(struct flow *f, const struct event *ev)
+{
+	struct flow_budget *budget = &f->budget[f->phase];
+
+	f->tasks[ev->index / 64] |= (uint64_t)1 << (ev->index % 64);
+	f->tasks_done++;
+	f->saved = true;
+	budget->failures_without_checkpoint = budget->backoff_failures = 0;
+}
+
+void transition_promoting(struct flow *f, const struct event *ev)
+{
+	(void)ev;
+	f->promoting = true;
+}
+
+void transition_pause(struct flow *f, const struct event *ev)
+{
+	(void)ev;
+	f->paused = f->state;
 }
 
 void transition_leaving(struct flow *f, const struct event *ev)

@@ -17,6 +17,7 @@
 #include "jobs/node/report.h"
 #include "jobs/node/setup/agent_config.h"
 #include "jobs/node/setup/command_env.h"
+#include "jobs/node/tasks/tasks.h"
 #include "jobs/node/upload/output_relay.h"
 #include "jobs/node/upload/outputs.h"
 #include "jobs/node/upload/uploader.h"
@@ -71,6 +72,7 @@ struct agent {
 	bool kept;                    /* every saved checkpoint is where it is looked for */
 	struct err *lost;             /* why `kept` is false */
 	char *lost_class;             /* failure class of `lost`; NULL: its errno decides */
+	struct tasks tasks;           /* in place of the command, if the order has any */
 	struct outputs outputs;       /* after the command is over */
 	struct uploader uploader;
 	struct workers workers; /* the checkpointer and the uploader */

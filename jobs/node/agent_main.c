@@ -154,9 +154,12 @@ static void on_fetched(void *arg, struct err *why)
 		loop_after(agent->loop, 0, step_prepare, agent);
 		return;
 	}
-	/* A full disk would be full on the next machine too. */
+	/* A full disk would be full on the next machine too, and a model as damaged. */
 	if (why)
-		agent_fail(agent, &why, why->os_errno == ENOSPC ? NULL : "transient-infra");
+		agent_fail(agent, &why,
+			   why->damage               ? "quota-permission"
+			   : why->os_errno == ENOSPC ? NULL
+						     : "transient-infra");
 	else
 		loop_after(agent->loop, 0, step_link, agent);
 }
@@ -311,8 +314,8 @@ static void bring_rest(struct agent *agent)
 }
 
 /* Makes the log durable. The verdict on phase 1 rests on the graphs that it names: after a power
- * cut a report beside an empty log would say that nothing was compiled. What cannot be synced is as
- * a power cut leaves it; the report counts more. */
+ * cut a report beside an empty log would say that nothing was compiled. A log that cannot be synced
+ * is as a power cut leaves it; the report counts more. */
 static void sync_log(struct agent *agent)
 {
 	if (agent->config.object_workspace)

@@ -12,6 +12,7 @@ void agent_release(struct agent *agent)
 	prefetch_release(&agent->prefetch);
 	checkpointer_kill(&agent->checkpointer);
 	checkpointer_release(&agent->checkpointer);
+	tasks_release(&agent->tasks);
 	outputs_release(&agent->outputs);
 	workers_release(&agent->workers);
 	helper_kill(&agent->uploader.helper);

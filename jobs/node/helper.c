@@ -25,32 +25,50 @@ static void only_pipes(int *news_fd, int *orders_fd)
 	*orders_fd = 4;
 }
 
-static _Noreturn void be_helper(const char *name, helper_fn fn, const void *task, pid_t agent,
-				int news_fd, int orders_fd)
+struct birth {
+	const char *name;
+	helper_fn fn;
+	const void *task;
+	pid_t agent;
+	int out_fd; /* -1: a helper; else it stands for the command, and writes there */
+};
+
+/* It leads a session, as a command does, and hears the signals that are meant for one. */
+static void stand_for_command(int out_fd)
+{
+	if (setsid() < 0 || dup2(out_fd, STDOUT_FILENO) < 0 || dup2(out_fd, STDERR_FILENO) < 0)
+		_exit(1);
+	signal(SIGTERM, SIG_DFL);
+	signal(SIGINT, SIG_DFL);
+	signal(SIGHUP, SIG_DFL);
+}
+
+static _Noreturn void be_helper(const struct birth *birth, int news_fd, int orders_fd)
 {
 	sigset_t none;
 
-	prctl(PR_SET_NAME, name);
+	prctl(PR_SET_NAME, birth->name);
 	/* A kill of the agent is meant for the helper too; a signal to stop goes through the
 	 * agent. */
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (getppid() != agent)
+	if (getppid() != birth->agent)
 		_exit(1);
 	signal(SIGTERM, SIG_IGN);
 	signal(SIGINT, SIG_IGN);
 	signal(SIGHUP, SIG_IGN);
+	if (birth->out_fd >= 0)
+		stand_for_command(birth->out_fd);
 	cancel_when(NULL, NULL); /* a store does not look for a signal either */
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	only_pipes(&news_fd, &orders_fd);
-	_exit(fn(task, news_fd, orders_fd));
+	_exit(birth->fn(birth->task, news_fd, orders_fd));
 }
 
-int helper_start(struct helper *helper, const char *name, helper_fn fn, const void *task,
-		 size_t size, struct err **err)
+static int start(struct helper *helper, const struct birth *birth, struct err **err)
 {
 	int news[2], orders[2];
-	pid_t agent = getpid(), pid;
+	pid_t pid;
 
 	*helper = (struct helper){ .news_fd = -1, .orders_fd = -1 };
 	if (pipe2(news, O_CLOEXEC) < 0)
@@ -60,10 +78,9 @@ int helper_start(struct helper *helper, const char *name, helper_fn fn, const vo
 		close(news[1]);
 		return err_system(err, EXIT_REFUSED, errno, "cannot make a pipe");
 	}
-	(void)size; /* fork() copies all memory */
-	pid = fork();
+	pid = fork(); /* copies all memory, the task too */
 	if (pid == 0)
-		be_helper(name, fn, task, agent, news[1], orders[0]);
+		be_helper(birth, news[1], orders[0]);
 	close(news[1]);
 	close(orders[0]);
 	helper->news_fd = news[0];
@@ -76,6 +93,24 @@ int helper_start(struct helper *helper, const char *name, helper_fn fn, const vo
 	helper->pid = pid;
 	fcntl(news[0], F_SETFL, O_NONBLOCK);
 	return 0;
+}
+
+int helper_start(struct helper *helper, const char *name, helper_fn fn, const void *task,
+		 size_t size, struct err **err)
+{
+	const struct birth birth = { name, fn, task, getpid(), -1 };
+
+	(void)size;
+	return start(helper, &birth, err);
+}
+
+int helper_start_command(struct helper *helper, const char *name, helper_fn fn, const void *task,
+			 size_t size, int out_fd, struct err **err)
+{
+	const struct birth birth = { name, fn, task, getpid(), out_fd };
+
+	(void)size;
+	return start(helper, &birth, err);
 }
 
 void helper_kill(const struct helper *helper)

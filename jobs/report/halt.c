@@ -31,7 +31,7 @@ static void begin_attempt(struct halt *halt, const struct event *ev)
 {
 	end_silence(halt);
 	halt->under_way = true;
-	halt->trains = ev->phase == PHASE_TRAIN;
+	halt->trains = flow_phases[ev->phase].drains;
 	halt->claimed = halt->lost = halt->saved = false;
 	halt->stopping = halt->save_until = halt->step_at = (struct utc){ 0 };
 	halt->rate = (struct step_rate){ 0 };

@@ -21,6 +21,7 @@ struct mode_run {
 	int64_t nodes; /* from the plan */
 	double price;  /* per node and hour; 0: not known */
 	bool compiles, succeeded, complete, taken_over;
+	bool serves_stage; /* the newest attempt is of a stage's own phase 1 */
 	struct mode_comparison_span spans[PHASE_COUNT];
 	int64_t verified_at;
 	/* mode aot: graphs compiled in training, before or after its first step */
@@ -128,6 +129,8 @@ static void on_jit(struct mode_run *run, const struct event *ev)
 	const json_t *row;
 	size_t i;
 
+	if (EVENT_HAS(ev, phase) && ev->phase != PHASE_TRAIN)
+		return;
 	/* Each event repeats the totals of its attempt. */
 	run->late_seconds = 0;
 	json_array_foreach (EVENT_HAS(ev, late) ? ev->late : NULL, i, row)
@@ -141,8 +144,22 @@ static void on_jit(struct mode_run *run, const struct event *ev)
 	run->hits = EVENT_HAS(ev, hits) ? ev->hits : 1;
 }
 
+/* Phase 1 of a stage after the training is no part of the comparison. */
+static bool is_of_stage(struct mode_run *run, const struct event *ev)
+{
+	if (ev->kind == EV_ATTEMPT_INTENDED || ev->kind == EV_CACHE_VERIFIED)
+		run->serves_stage = EVENT_HAS(ev, stage);
+	if (ev->kind == EV_CACHE_VERIFIED)
+		return run->serves_stage;
+	return run->serves_stage && ev->phase == PHASE_PRECOMPILE &&
+	       (ev->kind == EV_ATTEMPT_INTENDED || ev->kind == EV_ATTEMPT_CLAIMED ||
+		ev->kind == EV_ATTEMPT_ENDED);
+}
+
 void mode_run_add(struct mode_run *run, const struct event *ev)
 {
+	if (is_of_stage(run, ev))
+		return;
 	switch (ev->kind) {
 	case EV_RUN_CREATED:
 		on_created(run, ev);

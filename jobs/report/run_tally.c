@@ -1,4 +1,4 @@
-/* What a run adds to the statistics: see run_tally.h. */
+/* The part of a run in the statistics: see run_tally.h. */
 #include "jobs/report/run_tally.h"
 
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /*
- * What a run adds to the statistics of all runs: how it ended, what failed and what was done about
- * it, and on which machines. Folded from its events beside its status (status.h), and kept in its
- * summary, so that thousands of runs are counted at once (stats.h).
+ * The part of a run in the statistics of all runs: how it ended, what failed and what was done
+ * about it, and on which machines. Folded from its events beside its status (status.h), and kept in
+ * its summary, so that thousands of runs are counted at once (stats.h).
  */
 #ifndef STK_REPORT_RUN_TALLY_H
 #define STK_REPORT_RUN_TALLY_H

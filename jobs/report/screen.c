@@ -14,6 +14,7 @@ struct screen *screen_new(const char *run)
 	screen->status = status_new(run);
 	screen->metrics = json_object();
 	screen->step = screen->of = screen->value_step = -1;
+	screen->served = PHASE_TRAIN;
 	return screen;
 }
 
@@ -40,6 +41,8 @@ static void on_created(struct screen *screen, const struct event *ev)
 	screen->begun_ms = ev->at.ms;
 	if (workspace)
 		screen->folder = mem_format("%s/runs/%s", workspace, run);
+	screen->stages[PHASE_GATE].is_shown =
+		json_array_size(json_object_get(ev->plan, "gate")) > 0;
 	json_array_foreach (json_object_get(ev->plan, "phases"), i, phase) {
 		const char *name = js_str(phase, "phase");
 		int at = name ? flow_name_find(flow_phase_names, PHASE_COUNT, name) : -1;
@@ -64,11 +67,24 @@ static void end_stage(struct stage *stage, struct utc at, bool well)
 	stage->ended_ms = at.ms;
 }
 
+/* The phase 1 of the next stage takes the rows of the one before. */
+static void serve(struct screen *screen, enum phase stage)
+{
+	if (stage == screen->served)
+		return;
+	screen->served = stage;
+	screen->ahead = false;
+	for (int i = PHASE_PRECOMPILE; i <= PHASE_VERIFY; i++)
+		screen->stages[i] = (struct stage){ .is_shown = true };
+}
+
 static void on_intended(struct screen *screen, const struct event *ev)
 {
+	if (flow_phases[ev->phase].is_trial)
+		serve(screen, EVENT_HAS(ev, stage) ? ev->stage : PHASE_TRAIN);
 	begin_stage(&screen->stages[ev->phase], ev->at);
 	screen->stages[ev->phase].attempt = ev->attempt;
-	if (ev->phase != PHASE_TRAIN)
+	if (!flow_phases[ev->phase].reads_steps)
 		return;
 	/* The previous attempt says nothing about the position of this one. */
 	screen->steps = (struct step_rate_window){ 0 };
@@ -81,6 +97,8 @@ static void on_ended(struct screen *screen, const struct event *ev)
 	bool well = ev->class == CLASS_NONE;
 
 	end_stage(&screen->stages[ev->phase], ev->at, well);
+	if (ev->phase == PHASE_EVALUATE && well && screen->stages[PHASE_GATE].is_shown)
+		begin_stage(&screen->stages[PHASE_GATE], ev->at);
 	/* No event marks the start of the verification. */
 	if (ev->phase == PHASE_PRECOMPILE && well && screen->stages[PHASE_VERIFY].is_shown)
 		begin_stage(&screen->stages[PHASE_VERIFY], ev->at);
@@ -89,6 +107,8 @@ static void on_ended(struct screen *screen, const struct event *ev)
 /* A warm cache needs neither phase; a cache that turns out cold later needs both. */
 static void on_checked(struct screen *screen, const struct event *ev)
 {
+	if (EVENT_HAS(ev, stage))
+		return;
 	for (int i = PHASE_PRECOMPILE; i <= PHASE_VERIFY; i++) {
 		struct stage *stage = &screen->stages[i];
 
@@ -203,6 +223,12 @@ void screen_add(struct screen *screen, const struct event *ev)
 		on_ended(screen, ev);
 	else if (ev->kind == EV_CACHE_VERIFIED)
 		end_stage(&screen->stages[PHASE_VERIFY], ev->at, ev->complete);
+	else if (ev->kind == EV_GATE_JUDGED)
+		end_stage(&screen->stages[PHASE_GATE], ev->at, ev->passed);
+	else if (ev->kind == EV_PROMOTE_INTENDED)
+		begin_stage(&screen->stages[PHASE_PROMOTE], ev->at);
+	else if (ev->kind == EV_PROMOTE_DONE || ev->kind == EV_PROMOTE_OVERTAKEN)
+		end_stage(&screen->stages[PHASE_PROMOTE], ev->at, ev->kind == EV_PROMOTE_DONE);
 	else if (ev->kind == EV_COMPILE_PROGRESS)
 		on_compiling(screen, ev);
 	else if (ev->kind == EV_TRAIN_PROGRESS)
@@ -219,6 +245,7 @@ bool screen_scrolls(const struct event *ev, enum status_icon *ret_mark)
 	case EV_COMPILE_PROGRESS:
 	case EV_JIT_COMPILED:
 	case EV_ATTEMPT_SUBMITTED:
+	case EV_TASK_DONE:
 		return false;
 	case EV_ATTEMPT_CLAIMED:
 		return EVENT_HAS(ev, reason);
@@ -231,7 +258,11 @@ bool screen_scrolls(const struct event *ev, enum status_icon *ret_mark)
 	case EV_CACHE_VERIFIED:
 		*ret_mark = ev->complete ? MARK_GOOD : MARK_BAD;
 		return true;
+	case EV_GATE_JUDGED:
+		*ret_mark = ev->passed ? MARK_GOOD : MARK_BAD;
+		return true;
 	case EV_CHECKPOINT_COMPLETE:
+	case EV_PROMOTE_DONE:
 	case EV_ATTEMPT_FOUND:
 	case EV_ATTEMPT_WENT_ON:
 	case EV_DRIVER_WENT_ON:
@@ -253,6 +284,7 @@ bool screen_scrolls(const struct event *ev, enum status_icon *ret_mark)
 	case EV_CACHE_PRELOADED:
 		*ret_mark = strstr(ev->reason, "not preloaded") ? MARK_WARN : MARK_GOOD;
 		return true;
+	case EV_PROMOTE_OVERTAKEN:
 	case EV_CACHE_REPAIRED:
 	case EV_IMAGE_MOVED:
 	case EV_ATTEMPT_UNCERTAIN:
@@ -262,6 +294,7 @@ bool screen_scrolls(const struct event *ev, enum status_icon *ret_mark)
 	case EV_ATTEMPT_VERSIONS:
 	case EV_ENVIRONMENT_CHECKED:
 	case EV_METRIC_GIVEN_UP:
+	case EV_METRIC_DOUBTED:
 	case EV_WORKER_LOST:
 	case EV_OUTPUTS_LEFT:
 	case EV_RUN_AT_RISK:

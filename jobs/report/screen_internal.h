@@ -29,8 +29,9 @@ struct screen {
 	struct status *status;
 	int64_t seq; /* seq of the newest event */
 	struct stage stages[PHASE_COUNT];
-	char *folder; /* folder of the run in its workspace, where its logs are */
-	bool ahead;   /* the compiler names graphs before it starts to compile them */
+	enum phase served; /* stage whose phase 1 those of precompile and verify are */
+	char *folder;      /* folder of the run in its workspace, where its logs are */
+	bool ahead;        /* the compiler names graphs before it starts to compile them */
 	int64_t begun_ms, ended_ms;
 	/* steps and values of the training, progress updates included */
 	struct step_rate_window steps;

@@ -142,17 +142,36 @@ static void add_head(struct screen_text_view *view)
 
 /* --- phases --- */
 
+/* Returns "cache" or "graphs" of the stage whose phase 1 is shown. */
+static const json_t *served_member(const struct screen_text_view *view, const char *key)
+{
+	enum phase served = view->screen->served;
+	const json_t *stage = served == PHASE_TRAIN
+				      ? view->status
+				      : json_object_get(view->status, flow_phase_names[served]);
+
+	return json_object_get(stage, key);
+}
+
 /* Adds the facts of a phase besides its state and time. */
 static void add_stage_facts(struct screen_text_view *view, enum phase phase)
 {
 	const struct stage *stage = &view->screen->stages[phase];
-	const json_t *cache = json_object_get(view->status, "cache");
+	const json_t *cache = served_member(view, "cache");
+	const json_t *tasks = json_object_get(view->status, flow_phase_names[phase]);
 	struct row_layout *layout = &view->layout;
 
+	if (phase <= PHASE_VERIFY && view->screen->served != PHASE_TRAIN)
+		row_layout_add(layout, MARK_NONE, ", for %s",
+			       flow_phase_names[view->screen->served]);
 	if (phase == PHASE_VERIFY && stage->ended_ms && json_object_get(cache, "done"))
 		row_layout_add(layout, MARK_NONE, ", %lld of %lld graphs verified",
 			       (long long)js_int(cache, "done", 0),
 			       (long long)js_int(cache, "graphs", 0));
+	if (flow_phases[phase].has_tasks && json_object_get(tasks, "tasks"))
+		row_layout_add(layout, MARK_NONE, ", %lld of %lld tasks done",
+			       (long long)js_int(tasks, "done", 0),
+			       (long long)js_int(tasks, "tasks", 0));
 	if (stage->attempt > 1 || (stage->attempt == 1 && stage->state == SCREEN_STAGE_FAILED))
 		row_layout_add(layout, MARK_NONE, ", attempt %lld", (long long)stage->attempt);
 }
@@ -222,7 +241,7 @@ static void bar(struct screen_text_view *view, double share)
 
 static void add_graphs(struct screen_text_view *view)
 {
-	const json_t *graphs = json_object_get(view->status, "graphs");
+	const json_t *graphs = served_member(view, "graphs");
 	int64_t named = js_int(graphs, "named", 0), failed = js_int(graphs, "failed", 0);
 	int64_t compiled = js_int(graphs, "compiled", 0), hits = js_int(graphs, "hits", 0);
 	int64_t done = compiled + hits;

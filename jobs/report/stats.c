@@ -125,41 +125,70 @@ static void add_failures(struct stats_group *group, const json_t *tally)
 	}
 }
 
-/* A run that held no machine has no cost, with or without a price. */
-static void add_time(struct stats_group *group, const json_t *tally)
+/* Adds the time of a run, or of its stages alone, on machines of one number and price; `sign` -1
+ * takes out what was counted with others. Returns the seconds. */
+static double add_held(struct stats_group *group, const json_t *part, double nodes, double price,
+		       int sign, bool debug)
 {
-	bool debug = end_of(tally) == END_DEBUG;
-	const json_t *wall = json_object_get(tally, "ms"), *held = json_object_get(tally, "held");
-	double nodes = (double)js_int(tally, "nodes", 1), price = js_real(tally, "price", 0);
-	double kept = (double)js_int(tally, "kept", 0) / 1000, of_job = kept;
+	const json_t *held = json_object_get(part, "held");
+	double kept = sign * (double)js_int(part, "kept", 0) / 1000, sum = kept;
 	double usd_per_s = price / 3600; /* of all nodes */
-	double billed = (double)js_int(tally, "billed", -1000) / 1000;
 
 	for (int bin = 0; bin < BIN_COUNT; bin++) {
-		const char *name = ledger_bin_names[bin];
-		double seconds = (double)js_int(held, name, 0) / 1000;
+		double seconds = sign * (double)js_int(held, ledger_bin_names[bin], 0) / 1000;
 
-		group->wall[bin] += (double)js_int(wall, name, 0) / 1000;
 		group->held[bin] += seconds * nodes;
 		group->usd[bin] += seconds * usd_per_s;
-		if (debug)
-			group->debug_held += seconds * nodes;
-		else
-			group->job_held += seconds;
 		if (debug && bin == BIN_STEPS)
 			group->debug_steps += seconds * nodes;
-		of_job += seconds;
+		sum += seconds;
 	}
 	group->kept += kept * nodes;
-	group->debug_held += debug ? kept * nodes : 0;
 	group->usd_kept += kept * usd_per_s;
-	group->priced += of_job > 0 && price > 0;
-	group->unpriced += of_job > 0 && price <= 0;
-	if (billed < 0)
-		return;
-	group->billed_runs++;
+	group->debug_held += debug ? sum * nodes : 0;
+	return sum;
+}
+
+/* The same for what a service billed. */
+static void add_billed(struct stats_group *group, const json_t *part, double nodes, double price,
+		       int sign)
+{
+	double billed = sign * (double)js_int(part, "billed", 0) / 1000;
+
 	group->billed += billed * nodes;
-	group->usd_billed += billed * usd_per_s;
+	group->usd_billed += billed * price / 3600;
+}
+
+/* A run that held no machine has no cost, with or without a price. The time of its stages is in
+ * that of the run, and is moved to their own machines. */
+static void add_time(struct stats_group *group, const json_t *tally)
+{
+	bool debug = end_of(tally) == END_DEBUG, has_billed = json_object_get(tally, "billed");
+	double nodes = (double)js_int(tally, "nodes", 1), price = js_real(tally, "price", 0);
+	double held = add_held(group, tally, nodes, price, 1, debug);
+	const json_t *wall = json_object_get(tally, "ms");
+	const char *stage;
+	json_t *part;
+
+	for (int bin = 0; bin < BIN_COUNT; bin++)
+		group->wall[bin] += (double)js_int(wall, ledger_bin_names[bin], 0) / 1000;
+	group->job_held += debug ? 0 : held - (double)js_int(tally, "kept", 0) / 1000;
+	group->priced += held > 0 && price > 0;
+	group->unpriced += held > 0 && price <= 0;
+	group->billed_runs += has_billed;
+	if (has_billed)
+		add_billed(group, tally, nodes, price, 1);
+	json_object_foreach (json_object_get(tally, "stages"), stage, part) {
+		double own_nodes = (double)js_int(part, "nodes", 1);
+		double own_price = price > 0 ? js_real(part, "price", price) : 0;
+
+		add_held(group, part, nodes, price, -1, debug);
+		add_held(group, part, own_nodes, own_price, 1, debug);
+		if (!has_billed)
+			continue;
+		add_billed(group, part, nodes, price, -1);
+		add_billed(group, part, own_nodes, own_price, 1);
+	}
 }
 
 static void grow(json_t *row, const char *key, int64_t by)
@@ -211,7 +240,7 @@ void stats_add(struct stats *stats, const json_t *tally)
 	group->runs++;
 	group->ends[end_of(tally)]++;
 	add_time(group, tally);
-	/* What a person provokes says nothing about programs and machines. */
+	/* Failures that a person provokes say nothing about programs and machines. */
 	if (end_of(tally) != END_DEBUG) {
 		add_failures(group, tally);
 		add_machines(group, tally);

@@ -1,7 +1,6 @@
 /* Folds events into the state of a run: see status.h. */
 #include "jobs/report/status.h"
 
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,6 +15,7 @@ struct status *status_new(const char *run)
 	status->attempts = json_array();
 	status->jit = json_array();
 	js_put_str(status->root, "run", run);
+	status->cache_of = PHASE_TRAIN;
 	return status;
 }
 
@@ -33,25 +33,6 @@ void status_freep(struct status **status)
 	run_tally_release(&(*status)->tally);
 	free(*status);
 	*status = NULL;
-}
-
-json_t *status_utc(struct utc at)
-{
-	char text[UTC_TEXT];
-
-	return json_string(clock_utc_format(at, text));
-}
-
-/* Returns the named member object, created if absent. */
-json_t *status_section(struct status *status, const char *key)
-{
-	json_t *object = json_object_get(status->root, key);
-
-	if (!object) {
-		object = json_object();
-		json_object_set_new(status->root, key, object);
-	}
-	return object;
 }
 
 /* Appends a new object to the named member array, created if absent. */
@@ -93,52 +74,6 @@ static json_t *attempt_of(struct status *status, const struct event *ev)
 	return find_attempt(status, ev->phase, ev->attempt);
 }
 
-void status_put_as(json_t *object, const struct event *ev, enum event_field_id id, const char *key)
-{
-	const struct event_field_row *row = &event_fields[id];
-	const void *at = (const char *)ev + row->offset;
-
-	if (!(ev->present & FIELD_SET_OF(id)))
-		return;
-	switch (row->type) {
-	case EVT_INT:
-		js_put(object, key, json_integer(*(const int64_t *)at));
-		break;
-	case EVT_REAL:
-		js_put(object, key, json_real(*(const double *)at));
-		break;
-	case EVT_BOOL:
-		js_put(object, key, json_boolean(*(const bool *)at));
-		break;
-	case EVT_STR:
-		js_put_str(object, key, *(const char *const *)at);
-		break;
-	case EVT_JSON:
-		js_put(object, key, json_incref(*(json_t *const *)at));
-		break;
-	case EVT_INSTANT:
-		js_put(object, key, status_utc((struct utc){ *(const int64_t *)at }));
-		break;
-	case EVT_DURATION:
-		js_put(object, key, json_real((double)*(const int64_t *)at / 1000));
-		break;
-	case EVT_ENUM:
-		js_put_str(object, key, row->names[*(const int *)at]);
-		break;
-	}
-}
-
-void status_put(json_t *object, const struct event *ev, ...)
-{
-	va_list ids;
-	int id;
-
-	va_start(ids, ev);
-	while ((id = va_arg(ids, int)) != EVF_COUNT)
-		status_put_as(object, ev, (enum event_field_id)id, event_fields[id].name);
-	va_end(ids);
-}
-
 static void set_attempt_state(struct status *status, const struct event *ev, const char *state)
 {
 	json_t *attempt = attempt_of(status, ev);
@@ -149,8 +84,6 @@ static void set_attempt_state(struct status *status, const struct event *ev, con
 
 static void on_created(struct status *status, const struct event *ev)
 {
-	double price = js_real(json_object_get(ev->plan, "limits"), "price", 0);
-
 	status_put(status->root, ev, EVF_name, EVF_engine, EVF_COUNT);
 	js_put(status->root, "created", status_utc(ev->at));
 	js_put_str(status->root, "mode", js_str(json_object_get(ev->plan, "compile"), "mode"));
@@ -159,7 +92,7 @@ static void on_created(struct status *status, const struct event *ev)
 	if (json_object_get(ev->plan, "debug"))
 		js_put(status->root, "debug", json_true());
 	status->begun = true;
-	status->price_per_hour = price * (double)js_int(ev->plan, "nodes", 1);
+	status_cost_begin(status, ev->plan);
 }
 
 /* The speed of the attempt before says nothing about the next one. */
@@ -179,15 +112,18 @@ static void on_intended(struct status *status, const struct event *ev)
 
 	status->phase = ev->phase;
 	status->until.ms = 0;
-	if (ev->phase == PHASE_TRAIN)
+	if (flow_phases[ev->phase].is_trial)
+		status_name_stage(status, ev);
+	if (flow_phases[ev->phase].reads_steps)
 		forget_speed(status);
-	status_put(attempt, ev, EVF_phase, EVF_attempt, EVF_job, EVF_COUNT);
+	status_put(attempt, ev, EVF_phase, EVF_stage, EVF_attempt, EVF_job, EVF_COUNT);
 	js_put_str(attempt, "state", "intended");
 	status_put(attempt, ev, EVF_nodes, EVF_resumed_from, EVF_workers, EVF_COUNT);
 	/* checkpoint.chosen comes just before this event. */
-	if (ev->phase == PHASE_TRAIN && json_array_size(status->rejected))
+	if (flow_phases[ev->phase].resumes && json_array_size(status->rejected))
 		js_put(attempt, "rejected", json_incref(status->rejected));
 	json_array_append_new(status->attempts, attempt);
+	status_on_tasks(status, ev);
 }
 
 static void on_claimed(struct status *status, const struct event *ev)
@@ -237,7 +173,7 @@ static void on_end_requested(struct status *status)
 /* The cache was filled by another compiler. */
 static void on_other_compiler(struct status *status, const struct event *ev)
 {
-	json_t *cache = status_section(status, "cache");
+	json_t *cache = status_cache_section(status, "cache");
 
 	js_put_str(cache, "verdict", flow_cache_state_names[CACHE_COLD]);
 	status_put(cache, ev, EVF_changed, EVF_COUNT);
@@ -399,7 +335,7 @@ static void on_took_over(struct status *status, const struct event *ev)
 {
 	json_t *driver = json_object();
 
-	status->left = false;
+	status->left = status->paused = false;
 	status_put(driver, ev, EVF_host, EVF_pid, EVF_epoch, EVF_COUNT);
 	js_put(status->root, "driver", driver);
 }
@@ -536,6 +472,12 @@ static void (*const changes[EV_COUNT])(struct status *status, const struct event
 	[EV_CHECKPOINT_COMPLETE] = on_checkpoint,
 	[EV_CHECKPOINT_REJECTED] = on_passed,
 	[EV_CHECKPOINT_CHOSEN] = on_chosen,
+	[EV_TASK_DONE] = status_on_stage,
+	[EV_EVALUATE_MEASURED] = status_on_stage,
+	[EV_CANDIDATE_CHOSEN] = status_on_stage,
+	[EV_GATE_JUDGED] = status_on_stage,
+	[EV_PROMOTE_DONE] = status_on_stage,
+	[EV_RUN_PAUSED] = status_on_stage,
 	[EV_RETRY_SCHEDULED] = on_retry,
 	[EV_REQUEST_STOP] = on_request,
 	[EV_REQUEST_DRAIN] = on_request,
@@ -561,7 +503,7 @@ void status_undriven(struct status *status)
 
 void status_add(struct status *status, const struct event *ev)
 {
-	ledger_add(&status->ledger, ev);
+	status_cost_add(status, ev);
 	if (changes[ev->kind])
 		changes[ev->kind](status, ev);
 	halt_add(&status->halt, ev);

@@ -28,17 +28,22 @@ static int64_t add_late(json_t *seen, json_t *all, const json_t *late)
 	return again;
 }
 
-/* Sums over all attempts. */
-static json_t *jit_json(const struct status *status)
+/* Sums over all attempts of a phase; "jit" begins it. NULL: no attempt has told of graphs. */
+static json_t *jit_json(const struct status *status, enum phase phase, json_t *jit)
 {
-	json_t *jit = json_copy(json_object_get(status->root, "jit")), *row;
 	json_auto_t *seen = json_object();
-	json_t *names = json_array(), *late = json_array();
+	json_t *names = json_array(), *late = json_array(), *row;
 	double seconds = 0, cost = 0;
 	int64_t graphs = 0;
+	bool any = false;
 	size_t i;
 
 	json_array_foreach (status->jit, i, row) {
+		const char *of = js_str(row, "phase");
+
+		if (strcmp(of ? of : flow_phase_names[PHASE_TRAIN], flow_phase_names[phase]) != 0)
+			continue;
+		any = true;
 		graphs += js_int(row, "graphs", 0);
 		graphs -= add_late(seen, late, json_object_get(row, "late"));
 		seconds += js_real(row, "seconds", 0);
@@ -54,7 +59,32 @@ static json_t *jit_json(const struct status *status)
 		js_put(jit, "late", late);
 	else
 		json_decref(late);
+	if (!any) {
+		json_decref(jit);
+		return NULL;
+	}
 	return jit;
+}
+
+static json_t *train_jit(const struct status *status)
+{
+	const json_t *told = json_object_get(status->root, "jit");
+
+	return jit_json(status, PHASE_TRAIN, told ? json_deep_copy(told) : json_object());
+}
+
+/* The training's are "jit"; those of evaluation and inference are a part of theirs. */
+static void put_jit(const struct status *status, json_t *result)
+{
+	js_put(result, "jit", train_jit(status));
+	for (enum phase phase = 0; phase < PHASE_COUNT; phase++) {
+		json_t *section = flow_phases[phase].has_tasks
+					  ? json_object_get(result, flow_phase_names[phase])
+					  : NULL;
+
+		if (section)
+			js_put(section, "jit", jit_json(status, phase, json_object()));
+	}
 }
 
 /* Returns what a run that has not ended waits for; NULL while its command runs. */
@@ -90,49 +120,6 @@ static json_t *ledger_json(const struct ledger_view *view)
 	return object;
 }
 
-/* Returns the cost in USD of this many milliseconds on all nodes. */
-static double usd(const struct status *status, int64_t ms)
-{
-	return status->price_per_hour * (double)ms / 3600000;
-}
-
-/* Cost of the machines by bin, zeros left out: with `kept` it adds up to `accrued`. */
-static json_t *cost_bins(const struct status *status, const struct ledger_view *view)
-{
-	json_t *bins = json_object();
-
-	for (int bin = 0; bin < BIN_COUNT; bin++)
-		if (view->held_ms[bin] > 0)
-			js_put(bins, ledger_bin_names[bin],
-			       json_real(usd(status, view->held_ms[bin])));
-	return bins;
-}
-
-/* Cost of the machines so far, and at the end if the time left is known. NULL without a price. */
-static json_t *cost_json(const struct status *status, struct utc now,
-			 const struct ledger_view *view)
-{
-	int64_t left_ms = status->ends.ms > now.ms ? status->ends.ms - now.ms : 0;
-	double paid = usd(status, view->paid_ms);
-	json_t *cost;
-
-	if (status->price_per_hour <= 0)
-		return NULL;
-	cost = json_object();
-	if (status->ended)
-		js_put(cost, "estimated", json_real(paid));
-	else if (status->ends.ms > 0)
-		js_put(cost, "estimated", json_real(paid + usd(status, left_ms)));
-	js_put(cost, "accrued", json_real(usd(status, view->held_total_ms + view->kept_ms)));
-	if (view->billed_ms >= 0)
-		js_put(cost, "billable", json_real(usd(status, view->billed_ms)));
-	if (view->kept_ms > 0)
-		js_put(cost, "kept", json_real(usd(status, view->kept_ms)));
-	js_put(cost, "bins", cost_bins(status, view));
-	js_put(cost, "per_hour", json_real(status->price_per_hour));
-	return cost;
-}
-
 json_t *status_json(const struct status *status, struct utc now, bool with_attempts)
 {
 	json_t *result = json_deep_copy(status->root);
@@ -142,30 +129,30 @@ json_t *status_json(const struct status *status, struct utc now, bool with_attem
 	ledger_at(&status->ledger, now, &view);
 	if (status->begun)
 		js_put_str(result, "phase", flow_phase_names[status->phase]);
-	if (!status->ended) {
+	if (status->paused && !status->ended) {
+		js_put_str(result, "state", "paused");
+	} else if (!status->ended) {
 		const char *what = waiting_for(status, now);
 
 		js_put_str(result, "state", what ? "waiting" : "running");
 		js_put_str(result, "waiting_for", what);
 	}
 	unobserved = ledger_unobserved_since(&status->ledger);
-	if (unobserved.ms > 0)
+	if (unobserved.ms > 0 && !status->paused)
 		js_put(result, "unseen_since", status_utc(unobserved));
 	/* Without a driver that watches, a halt is not known. */
 	if (!status->ended && unobserved.ms == 0)
 		halt_put(&status->halt, now, result);
 	if (status->begun)
 		js_put(result, "ledger", ledger_json(&view));
-	if (json_array_size(status->jit))
-		js_put(result, "jit", jit_json(status));
-	js_put(result, "cost", cost_json(status, now, &view));
+	put_jit(status, result);
+	js_put(result, "cost", status_cost_json(status, now, &view));
 	if (with_attempts)
 		js_put(result, "attempts", json_deep_copy(status->attempts));
 	return result;
 }
 
-/* Milliseconds by bin, zeros left out. */
-static json_t *bins_json(const int64_t ms[BIN_COUNT])
+json_t *status_bins_json(const int64_t ms[BIN_COUNT])
 {
 	json_t *bins = json_object();
 
@@ -178,7 +165,7 @@ static json_t *bins_json(const int64_t ms[BIN_COUNT])
 json_t *status_tally(const struct status *status, struct utc now)
 {
 	static const char *const members[] = { "name", "engine", "created", "ended", "state" };
-	json_auto_t *jit = json_array_size(status->jit) ? jit_json(status) : NULL;
+	json_auto_t *jit = train_jit(status);
 	json_t *tally = json_object();
 	struct ledger_view view;
 
@@ -187,13 +174,14 @@ json_t *status_tally(const struct status *status, struct utc now)
 		js_put_str(tally, members[i], js_str(status->root, members[i]));
 	js_put(tally, "exit_code", json_incref(json_object_get(status->root, "exit_code")));
 	run_tally_put(&status->tally, tally);
-	js_put(tally, "ms", bins_json(view.ms));
-	js_put(tally, "held", bins_json(view.held_ms));
+	js_put(tally, "ms", status_bins_json(view.ms));
+	js_put(tally, "held", status_bins_json(view.held_ms));
 	js_put(tally, "kept", json_integer(view.kept_ms));
 	if (view.billed_ms >= 0)
 		js_put(tally, "billed", json_integer(view.billed_ms));
 	if (status->price_per_hour > 0)
 		js_put(tally, "price", json_real(status->price_per_hour));
+	js_put(tally, "stages", status_stages_tally(status, &view));
 	js_put(tally, "late", json_incref(json_object_get(jit, "graphs")));
 	js_put(tally, "late_seconds", json_incref(json_object_get(jit, "seconds")));
 	js_put(tally, "late_cost", json_incref(json_object_get(jit, "cost")));

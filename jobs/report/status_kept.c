@@ -8,7 +8,7 @@
 #include "jobs/base/maker.h"
 #include "jobs/report/status_internal.h"
 
-#define FORM 2 /* version of struct status_kept */
+#define FORM 5 /* version of struct status_kept */
 
 struct status_kept {
 	int64_t form;
@@ -36,7 +36,7 @@ void status_keep(const struct status *status, struct sb *ret)
 	js_put_str(rest, "silence", status->halt.silence);
 	js_put(rest, "machines", json_incref(status->tally.machines));
 	js_put_str(rest, "instance", status->tally.instance);
-	line = js_line(rest);
+	line = js_line_exact(rest);
 	sb_add(ret, kept, sizeof *kept);
 	sb_adds(ret, line);
 }

@@ -85,14 +85,16 @@ static void begin_wait(struct driver *driver)
 		options->on_away(options->arg, driver->failure);
 }
 
-/* Since when engine or journal have been silent: a job that is seen, and can be journalled, is not
- * left because something else fails. */
+/* Since when the engine or the journal has been silent, while something fails: a job that is seen,
+ * and can be journalled, is not left because something else fails. */
 static struct mono silent_since(const struct driver *driver)
 {
-	bool is_seen = has_job(driver) && !driver->journal_fails &&
-		       driver->job_seen_at.ms > driver->away_since.ms;
+	struct mono spoke_at = driver->job_seen_at;
 
-	return is_seen ? driver->job_seen_at : driver->away_since;
+	if (driver->journal_spoke_at.ms < spoke_at.ms)
+		spoke_at = driver->journal_spoke_at;
+	return has_job(driver) && spoke_at.ms > driver->away_since.ms ? spoke_at
+								      : driver->away_since;
 }
 
 bool again_try(struct driver *driver)

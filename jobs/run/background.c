@@ -23,7 +23,8 @@
 struct background {
 	struct journal *journal; /* borrowed */
 	char *run, *log;
-	off_t from; /* offset of its own output in the log */
+	const char *until; /* borrowed until the driver is started; NULL: none */
+	off_t from;        /* offset of its own output in the log */
 	struct loop *loop;
 	pid_t pid;
 	int64_t seq;    /* number of the newest event seen */
@@ -92,7 +93,7 @@ static int explain_exit(const struct background *start, struct err **err)
 	return err_hint(err, "'%s' has all of its output", start->log);
 }
 
-#define WORDS 10
+#define WORDS 12
 
 /* Builds the command line; borrowed strings stay valid until the process has been started. */
 static void build_argv(const struct background *start, char *argv[WORDS + 1])
@@ -107,6 +108,8 @@ static void build_argv(const struct background *start, char *argv[WORDS + 1])
 				      aws_region_option() ? "--region" : NULL,
 				      aws_region_option(),
 				      "resume",
+				      start->until ? "--until" : NULL,
+				      start->until,
 				      start->run };
 	size_t count = 0;
 
@@ -132,8 +135,8 @@ static int spawn_driver(struct background *start, int out, struct err **err)
 	return 0;
 }
 
-int background_start(struct journal *journal, const char *run, struct background **ret,
-		     struct err **err)
+int background_start(struct journal *journal, const char *run, const char *until,
+		     struct background **ret, struct err **err)
 {
 	AUTO(auto_free) char *folder = mem_format("%s/runs/%s", journal_dir(journal), run);
 	AUTO(background_freep) struct background *start = mem_zero(1, sizeof *start);
@@ -141,6 +144,7 @@ int background_start(struct journal *journal, const char *run, struct background
 
 	start->journal = journal;
 	start->run = mem_copy(run);
+	start->until = until;
 	start->log = fs_join(folder, "driver.log");
 	if (fs_mkdirs(folder, err) < 0 ||
 	    damage_refuse_obstacle(folder, "driver.log", "output of drivers", err) < 0)

@@ -12,13 +12,14 @@
 struct background;
 
 /* Starts a driver for an existing run, with the environment of this process (secrets may come from
- * it). */
-int background_start(struct journal *journal, const char *run, struct background **ret,
-		     struct err **err);
+ * it). `until`: the name of the phase after which it pauses the run; NULL: as the last driver was
+ * told. */
+int background_start(struct journal *journal, const char *run, const char *until,
+		     struct background **ret, struct err **err);
 
 /* Waits until the driver has taken the run over: after a crash of another machine that may take as
- * long as a lease is valid. `*ret_pid` is 0 if the run had ended by then. An error gives the reason
- * in the driver's own last words. */
+ * long as a lease is valid. `*ret_pid` is 0 if the run had ended or been paused by then. An error
+ * gives the reason in the driver's own last words. */
 int background_wait(struct background *background, pid_t *ret_pid, struct err **err);
 
 /* Frees the handle; the driver goes on. */

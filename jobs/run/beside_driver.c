@@ -55,7 +55,7 @@ static bool may_drain(struct driver *driver, struct err **err)
 {
 	const struct flow *flow = &driver->flow;
 
-	if (flow->phase != PHASE_TRAIN || !flow->claimed || flow->policy.drain_ms <= 0)
+	if (!flow_phases[flow->phase].drains || !flow->claimed || flow->policy.drain_ms <= 0)
 		return false;
 	if (driver->stop_since.ms == 0)
 		driver->stop_since = clock_mono_now();

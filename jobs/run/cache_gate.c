@@ -17,6 +17,13 @@
 
 #define REFRESH_TRIES 8 /* rounds against other runs that compile in the same cache */
 
+/* Says whose graphs an event is about, if not those of the training. */
+static void put_stage(const struct driver *driver, struct event *ev)
+{
+	if (driver->flow.stage != PHASE_TRAIN)
+		EVENT_SET(ev, stage, driver->flow.stage);
+}
+
 static int record_removed(struct driver *driver, json_t *removed, const char *reason,
 			  struct err **err)
 {
@@ -25,7 +32,7 @@ static int record_removed(struct driver *driver, json_t *removed, const char *re
 	if (json_array_size(removed) == 0)
 		return 0;
 	EVENT_SET(&ev, removed, removed);
-	EVENT_SET_STR(&ev, graph_key, plan_graph_key(driver->plan));
+	EVENT_SET_STR(&ev, graph_key, plan_graph_key(job_engine_cache_plan(driver)));
 	EVENT_SET_STR(&ev, reason, reason);
 	return driver_record(driver, &ev, err);
 }
@@ -70,7 +77,7 @@ static int view_cache(struct driver *driver, struct cache_view *ret, int64_t *re
 		int64_t taken = 0;
 
 		cache_view_clear(ret);
-		if (cache_view_make(driver->plan, ret, err) < 0)
+		if (cache_view_make(job_engine_cache_plan(driver), ret, err) < 0)
 			return -1;
 		if (!ret->lock || ret->report.behind == 0)
 			return 0;
@@ -106,28 +113,15 @@ static int record_check(struct driver *driver, const struct cache_view *view, in
 			    : mem_format("%s; entries compiled anew, taken over from other compile "
 					 "manifests: %lld",
 					 view->reason, (long long)taken);
+	put_stage(driver, &ev);
 	EVENT_SET(&ev, verdict, view->verdict);
-	EVENT_SET_STR(&ev, graph_key, plan_graph_key(driver->plan));
+	EVENT_SET_STR(&ev, graph_key, plan_graph_key(job_engine_cache_plan(driver)));
 	if (view->lock)
 		EVENT_SET(&ev, graphs, view->graphs);
 	if (json_array_size(view->changed))
 		EVENT_SET(&ev, changed, view->changed);
 	EVENT_SET_STR(&ev, reason, reason);
 	return driver_record(driver, &ev, err);
-}
-
-int cache_gate_check(struct driver *driver, struct err **err)
-{
-	AUTO(cache_view_clear) struct cache_view view = { .verdict = CACHE_NONE };
-	int64_t taken;
-
-	if (view_cache(driver, &view, &taken, err) < 0)
-		return -1;
-	/* Before phase 1 the repair waits for the claim on the graph key: what looks damaged may be
-	 * another run's, fresh from its compiler. */
-	if (!driver->flow.policy.compiles && repair_lock(driver, &view, err) < 0)
-		return -1;
-	return record_check(driver, &view, taken, err);
 }
 
 /* Finds out why the manifest that the training rests on no longer holds; NULL if it does. */
@@ -159,9 +153,19 @@ static int find_lost(struct driver *driver, char **ret_why, struct err **err)
 	return 0;
 }
 
-int cache_gate_find_lost(struct driver *driver, bool *ret_lost, struct err **err)
+static int record_look(struct driver *driver, const char *lost, struct err **err)
 {
 	struct event ev = { .kind = EV_CACHE_CHECKED };
+
+	put_stage(driver, &ev);
+	EVENT_SET(&ev, verdict, lost ? CACHE_COLD : CACHE_WARM);
+	EVENT_SET_STR(&ev, graph_key, cache_gate_lock_key(driver));
+	EVENT_SET_STR(&ev, reason, lost ? lost : "no verified graph is lost");
+	return driver_record(driver, &ev, err);
+}
+
+int cache_gate_find_lost(struct driver *driver, bool *ret_lost, struct err **err)
+{
 	AUTO(auto_free) char *why = NULL;
 
 	*ret_lost = false;
@@ -172,15 +176,37 @@ int cache_gate_find_lost(struct driver *driver, bool *ret_lost, struct err **err
 	if (!why)
 		return 0;
 	*ret_lost = true;
-	EVENT_SET(&ev, verdict, CACHE_COLD);
-	EVENT_SET_STR(&ev, graph_key, cache_gate_lock_key(driver));
-	EVENT_SET_STR(&ev, reason, why);
-	return driver_record(driver, &ev, err);
+	return record_look(driver, why, err);
+}
+
+/* Before another attempt of a stage that rests on a proved cache. */
+static int look_again(struct driver *driver, struct err **err)
+{
+	AUTO(auto_free) char *why = NULL;
+
+	return find_lost(driver, &why, err) < 0 ? -1 : record_look(driver, why, err);
+}
+
+int cache_gate_check(struct driver *driver, struct err **err)
+{
+	AUTO(cache_view_clear) struct cache_view view = { .verdict = CACHE_NONE };
+	int64_t taken;
+
+	if (flow_has_attempts(&driver->flow))
+		return look_again(driver, err);
+	if (view_cache(driver, &view, &taken, err) < 0)
+		return -1;
+	/* Before phase 1 the repair waits for the claim on the graph key: what looks damaged may be
+	 * another run's, fresh from its compiler. */
+	if (!flow_needs_cache(&driver->flow.policy, driver->flow.stage) &&
+	    repair_lock(driver, &view, err) < 0)
+		return -1;
+	return record_check(driver, &view, taken, err);
 }
 
 int cache_gate_recheck(struct driver *driver, bool mine, bool *ret_warm, struct err **err)
 {
-	const char *key = plan_graph_key(driver->plan);
+	const char *key = plan_graph_key(job_engine_cache_plan(driver));
 	AUTO(cache_view_clear) struct cache_view view = { .verdict = CACHE_NONE };
 	char tag[STORE_TAG];
 	int64_t taken;
@@ -207,16 +233,17 @@ static int keep_lease(void *arg, struct err **err)
 	return driver_keep(arg, err);
 }
 
-static struct lock_facts facts_of(struct driver *driver)
+/* What a manifest tells of the jobs of this plan. */
+static struct lock_facts facts_of(struct driver *driver, const json_t *plan)
 {
-	const json_t *compile = json_object_get(driver->plan, "compile");
+	const json_t *compile = json_object_get(plan, "compile");
 
 	return (struct lock_facts){
 		.kind = driver->kind,
 		.store = driver->cache,
 		.name = js_str(driver->plan, "name"),
 		.run = driver->run,
-		.image = js_str(json_object_get(driver->plan, "image"), "reference"),
+		.image = js_str(json_object_get(plan, "image"), "reference"),
 		.now = clock_utc_now(),
 		.compiler = json_object_get(compile, "compiler"),
 		.ingredients = json_object_get(compile, "ingredients"),
@@ -224,9 +251,10 @@ static struct lock_facts facts_of(struct driver *driver)
 	};
 }
 
-const char *cache_gate_lock_key(const struct driver *driver)
+const char *cache_gate_lock_key(struct driver *driver)
 {
-	return driver->flow.lock_key[0] ? driver->flow.lock_key : plan_graph_key(driver->plan);
+	return driver->flow.lock_key[0] ? driver->flow.lock_key
+					: plan_graph_key(job_engine_cache_plan(driver));
 }
 
 /* Returns the fingerprint of the compiler that filled the cache: as phase 1's agent found it, else
@@ -236,7 +264,7 @@ static int phase_1_compiler(struct driver *driver, json_t **ret, struct err **er
 	AUTO(auto_free)
 	char *prefix = order_attempt_prefix(driver->run, PHASE_PRECOMPILE,
 					    driver->flow.attempts[PHASE_PRECOMPILE]);
-	const json_t *found = json_object_get(json_object_get(driver->plan, "compile"), "compiler");
+	const json_t *found = js_path(job_engine_cache_plan(driver), "compile.compiler");
 	AUTO(node_report_release) struct node_report report = { 0 };
 
 	if (attempt_read_report(driver, prefix, 0, &report, err) < 0)
@@ -251,9 +279,9 @@ static int phase_1_compiler(struct driver *driver, json_t **ret, struct err **er
 static int write_lock(struct driver *driver, const json_t *compiler, struct cache_verdict *verdict,
 		      char ret_key[SHA256_HEX], struct err **err)
 {
-	const char *planned = plan_graph_key(driver->plan);
+	const char *planned = plan_graph_key(job_engine_cache_plan(driver));
 	AUTO(compile_manifest_freep) struct compile_manifest *lock = NULL;
-	struct lock_facts facts = facts_of(driver);
+	struct lock_facts facts = facts_of(driver, job_engine_cache_plan(driver));
 	json_auto_t *ingredients = compile_manifest_ingredients(facts.ingredients, compiler);
 	json_auto_t *refreshed = NULL;
 
@@ -338,6 +366,7 @@ static int record_verdict(struct driver *driver, const struct cache_verdict *ver
 
 	graph_tally_counts(watch_tally(driver), &counts);
 	EVENT_SET(&ev, attempt, driver->flow.attempts[PHASE_PRECOMPILE]);
+	put_stage(driver, &ev);
 	EVENT_SET(&ev, complete, verdict->complete);
 	EVENT_SET_STR(&ev, graph_key, graph_key);
 	EVENT_SET(&ev, graphs, verdict->graphs);
@@ -359,7 +388,7 @@ static int record_verdict(struct driver *driver, const struct cache_verdict *ver
 
 int cache_gate_verify(struct driver *driver, int64_t *ret_wait_ms, struct err **err)
 {
-	const json_t *compile = json_object_get(driver->plan, "compile");
+	const json_t *compile = json_object_get(job_engine_cache_plan(driver), "compile");
 	int64_t attempt = driver->flow.attempts[PHASE_PRECOMPILE];
 	AUTO(cache_verdict_clear) struct cache_verdict verdict = { 0 };
 	json_auto_t *removed = NULL;
@@ -435,15 +464,15 @@ int cache_gate_clear_own_locks(struct driver *driver, int64_t began_ms, int64_t 
 	return record_removed(driver, removed, reason, err);
 }
 
-int cache_gate_join_late(struct driver *driver, struct err **err)
+int cache_gate_join_late(struct driver *driver, enum phase phase, const char *key, struct err **err)
 {
-	const json_t *compile = json_object_get(driver->plan, "compile");
+	const json_t *plan = job_engine_plan(driver, phase);
 	struct lock_facts facts;
 	int64_t joined;
 
-	if (!compile)
+	if (!json_object_get(plan, "compile"))
 		return 0;
-	facts = facts_of(driver);
-	return compile_manifest_join_late(&facts, cache_gate_lock_key(driver), watch_tally(driver),
-					  &joined, err);
+	facts = facts_of(driver, plan);
+	return compile_manifest_join_late(&facts, *key ? key : plan_graph_key(plan),
+					  watch_tally(driver), &joined, err);
 }

@@ -1,4 +1,4 @@
-/* Fills an empty compile cache from other caches before a run begins: see driver_internal.h. */
+/* Fills an empty compile cache from other caches: see driver_internal.h. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,13 +14,16 @@
 #define BEGUN          KEY_CLAIM_PREFIX "preload.begun" /* from the first object to the last */
 #define WAIT_MS        1000                             /* between two tries of the claim */
 #define WAIT_REMOTE_MS 10000
+#define LOOK_MS        1000 /* between two looks for requests while a copy takes its time */
+#define LOOK_REMOTE_MS 5000
 
 /* A cache that is being filled. */
 struct cache_preload {
 	struct driver *driver;
 	struct key_claim claim;
-	struct mono renewed;
+	struct mono renewed, looked;
 	struct err *lost; /* why the copy was stopped; owned */
+	bool stopped;     /* it was, for the loop to hear what has come */
 	struct sb words;  /* what became of each URL */
 };
 
@@ -76,31 +79,36 @@ static void init_claim(struct cache_preload *preload)
 	key_claim_init(&preload->claim, driver->cache, CLAIM_NAME, driver->run, nonce);
 }
 
-static int interrupted(struct err **err)
+/* Takes the claim. Returns 1; 0 if another run has it, or has filled the cache meanwhile: then
+ * *ret_due is false; -1. */
+static int take_claim(struct cache_preload *preload, bool *ret_due, struct err **err)
 {
-	err_set(err, EXIT_UNREACHABLE, "interrupted while the compile cache was preloaded");
-	return err_hint(err, "run the same command again: it goes on with the copy");
+	int taken = key_claim_try(&preload->claim, err);
+
+	if (taken < 0 || is_due(preload, ret_due, err) < 0)
+		return -1;
+	if (taken > 0 && !*ret_due)
+		return key_claim_release(&preload->claim, err) < 0 ? -1 : 0;
+	return taken > 0;
 }
 
-/* Takes the claim. Returns 1; 0 if another run has filled the cache meanwhile; -1. */
-static int take_claim(struct cache_preload *preload, struct err **err)
+/* True if the loop is to hear something: a signal, an answer, or what others have appended. */
+static bool has_news(struct cache_preload *preload)
 {
-	bool remote = !store_directory(preload->driver->cache);
+	struct driver *driver = preload->driver;
+	AUTO(err_freep) struct err *ignored = NULL; /* is met again by the loop */
+	int64_t before = driver->seq;
+	bool remote = journal_is_remote(driver->journal);
 
-	for (;;) {
-		int taken = key_claim_try(&preload->claim, err);
-		bool due;
-
-		if (taken < 0 || driver_keep(preload->driver, err) < 0 ||
-		    is_due(preload, &due, err) < 0)
-			return -1;
-		if (!due && taken > 0)
-			return key_claim_release(&preload->claim, err) < 0 ? -1 : 0;
-		if (!due || taken > 0)
-			return due;
-		if (loop_stop_pending() || !cancel_pause(remote ? WAIT_REMOTE_MS : WAIT_MS))
-			return interrupted(err);
-	}
+	if (loop_stop_pending() || cancel_is_due())
+		return true;
+	if (clock_mono_now().ms - preload->looked.ms < (remote ? LOOK_REMOTE_MS : LOOK_MS))
+		return false;
+	if (beside_stop_file_read(driver))
+		return true;
+	(void)!driver_absorb(driver, &ignored);
+	preload->looked = clock_mono_now();
+	return driver->seq != before || driver->stood_down;
 }
 
 /* Keeps what is ours while a copy takes its time; false stops it. */
@@ -110,11 +118,8 @@ static bool on_progress(void *arg, const struct sync_sum *sum)
 	AUTO(err_freep) struct err *ignored = NULL;
 
 	(void)sum;
-	if (loop_stop_pending() || cancel_is_due()) {
-		interrupted(&preload->lost);
-		return false;
-	}
-	if (driver_keep(preload->driver, &preload->lost) < 0)
+	preload->stopped |= has_news(preload);
+	if (preload->stopped || driver_keep(preload->driver, &preload->lost) < 0)
 		return false;
 	if (clock_mono_now().ms - preload->renewed.ms >= KEY_CLAIM_RENEW_MS) {
 		preload->renewed = clock_mono_now();
@@ -137,8 +142,8 @@ static int copy(struct cache_preload *preload, struct store *from, struct store 
 	return sync_run(from, to, &options, ret, err);
 }
 
-/* Between two buckets: by a folder of the state, which a repeated copy goes on with. What the
- * folder cannot have, or was changed meanwhile, is left out, as in a single copy. */
+/* Between two buckets: by a folder of the state, which a repeated copy goes on with. Objects that
+ * the folder cannot have, or that were changed meanwhile, are left out, as in a single copy. */
 static int copy_staged(struct cache_preload *preload, struct store *from, const char *url,
 		       struct sync_sum *ret, struct err **err)
 {
@@ -195,7 +200,7 @@ static void copy_from(struct cache_preload *preload, const char *url, struct syn
 	(void)result; /* is told with the URL */
 }
 
-/* Copies from one URL. What cannot be had from there is told, and the run compiles it. */
+/* Copies from one URL. Graphs that cannot be had from there are told, and the run compiles them. */
 static int preload_one(struct cache_preload *preload, const char *url, struct err **err)
 {
 	AUTO(err_freep) struct err *why = NULL;
@@ -206,6 +211,8 @@ static int preload_one(struct cache_preload *preload, const char *url, struct er
 		*err = TAKE(preload->lost);
 		return -1;
 	}
+	if (preload->stopped)
+		return 0;
 	add_words(preload, url, &sum, why);
 	return 0;
 }
@@ -216,43 +223,59 @@ static int preload_all(struct cache_preload *preload, const json_t *urls, struct
 	const json_t *url;
 	size_t i;
 
-	preload->renewed = clock_mono_now();
+	preload->renewed = preload->looked = clock_mono_now();
 	if (store_put_if_absent(cache, BEGUN, "{}\n", 3, err) < 0)
 		return -1;
 	json_array_foreach (urls, i, url)
-		if (preload_one(preload, json_string_value(url), err) < 0)
+		if (!preload->stopped && preload_one(preload, json_string_value(url), err) < 0)
 			return -1;
-	return store_delete(cache, BEGUN, err);
+	return preload->stopped ? 0 : store_delete(cache, BEGUN, err);
 }
 
-int cache_preload(struct driver *driver, char **ret_words, struct err **err)
+static int record(struct driver *driver, const char *words, struct err **err)
+{
+	struct event ev = { .kind = EV_CACHE_PRELOADED };
+
+	EVENT_SET_STR(&ev, reason, words);
+	return driver_record(driver, &ev, err);
+}
+
+int cache_preload(struct driver *driver, int64_t *ret_wait_ms, struct err **err)
 {
 	const json_t *urls = json_object_get(json_object_get(driver->plan, "compile"), "preload");
 	AUTO(preload_release)
 	struct cache_preload preload = { .driver = driver, .words = SB_INIT };
 	AUTO(err_freep) struct err *ignored = NULL;
+	AUTO(auto_free) char *words = NULL;
 	bool due = false;
 	int taken, result;
 
-	if (json_array_size(urls) == 0 || !driver->cache)
+	*ret_wait_ms = 0;
+	if (json_array_size(urls) == 0 || !driver->cache || driver->facts.preloaded)
 		return 0;
 	if (is_due(&preload, &due, err) < 0)
 		return -1;
 	init_claim(&preload);
-	taken = due ? take_claim(&preload, err) : 0;
+	taken = due ? take_claim(&preload, &due, err) : 0;
 	if (taken < 0)
 		return -1;
+	if (!due)
+		return record(driver, "the compile cache is not empty: nothing is preloaded", err);
 	if (taken == 0) {
-		*ret_words = mem_copy("the compile cache is not empty: nothing is preloaded");
+		*ret_wait_ms = store_directory(driver->cache) ? WAIT_MS : WAIT_REMOTE_MS;
 		return 0;
 	}
 	result = preload_all(&preload, urls, err);
 	(void)!key_claim_release(&preload.claim, &ignored);
 	if (result < 0)
 		return -1;
-	*ret_words = mem_format("the compile cache was empty, and is preloaded from %s",
-				preload.words.text);
-	return 0;
+	if (preload.stopped) {
+		*ret_wait_ms = 1;
+		return 0;
+	}
+	words = mem_format("the compile cache was empty, and is preloaded from %s",
+			   preload.words.text);
+	return record(driver, words, err);
 }
 
 /* ---- before a run begins ---- */

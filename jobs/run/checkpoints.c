@@ -93,7 +93,8 @@ static int is_dead(struct driver *driver, const char *prefix, struct err **err)
 		return -1;
 	if (node_report_is_final(&report))
 		return LEFT_NONE; /* the agent has made its last pass */
-	if (driver->engine->ops->describe(driver->engine, job, prefix, &status, err) < 0)
+	if (job_engine_enter(driver, PHASE_TRAIN, err) < 0 ||
+	    driver->engine->ops->describe(driver->engine, job, prefix, &status, err) < 0)
 		return -1;
 	return status.state == ENGINE_ENDED     ? LEFT_SOME
 	       : status.state == ENGINE_UNKNOWN ? LEFT_UNKNOWN
@@ -130,7 +131,9 @@ static int has_left_some(struct driver *driver, const struct ckpt_root *root,
 static bool mark_quiet(struct driver *driver, const struct ckpt_root *root, bool last)
 {
 	struct ckpt_owner owner = { driver->run, driver->flow.nonce,
-				    driver->flow.attempts[PHASE_TRAIN] };
+				    driver->flow.attempts[PHASE_TRAIN],
+				    js_str(json_object_get(driver->plan, "instance"), "type"),
+				    plan_world_size(driver->plan) };
 	const struct ckpt *ckpt;
 
 	while ((ckpt = checkpoint_watch_next(driver->leftovers))) {
@@ -251,6 +254,12 @@ static int set_found(void *arg, const struct store_object *object, struct err **
 	return 1;
 }
 
+int checkpoints_any_object(struct store *store, const char *prefix, bool *ret_any, struct err **err)
+{
+	*ret_any = false;
+	return store_list(store, prefix, set_found, ret_any, err) < 0 ? -1 : 0;
+}
+
 /* The same for object stores, where an absent place and an empty one look alike: refuses if not one
  * object is left in any root of a run that has saved there. */
 static int check_roots(const struct driver *driver, const struct ckpt_root *roots, size_t count,
@@ -264,7 +273,7 @@ static int check_roots(const struct driver *driver, const struct ckpt_root *root
 	for (size_t i = 0; i < count && !any; i++) {
 		if (!roots[i].store)
 			return 0;
-		if (store_list(roots[i].store, roots[i].path, set_found, &any, err) < 0)
+		if (checkpoints_any_object(roots[i].store, roots[i].path, &any, err) < 0)
 			return -1;
 	}
 	if (any)
@@ -295,6 +304,17 @@ static int choose_from_roots(struct driver *driver, int64_t below, struct ckpt_c
 	return ret->found || json_array_size(ret->rejected) > 0
 		       ? 0
 		       : check_roots(driver, roots, count, err);
+}
+
+int checkpoints_find_newest(struct driver *driver, struct ckpt_choice *ret, bool *ret_again,
+			    struct err **err)
+{
+	int left = mark_left_behind(driver, err);
+
+	*ret_again = left > 0;
+	if (left != 0)
+		return left < 0 ? -1 : 0;
+	return check_place(driver, err) < 0 ? -1 : choose_from_roots(driver, INT64_MAX, ret, err);
 }
 
 int checkpoints_choose(struct driver *driver, int64_t below, bool *ret_again, struct err **err)

@@ -60,6 +60,7 @@ static int reread_attempt(struct driver *driver, struct engine_status *ret, stru
 /* Returns 1 if its log is still being read. */
 static int do_all(struct driver *driver, struct err **err)
 {
+	const struct owed *owed = &driver->facts.owed;
 	struct engine_status status = { .state = ENGINE_UNKNOWN };
 	int seen;
 
@@ -70,7 +71,7 @@ static int do_all(struct driver *driver, struct err **err)
 		return seen;
 	if (status.state == ENGINE_ENDED && clear_locks(driver->watch, &status, err) < 0)
 		return -1;
-	return driver->facts.owed.went_well ? cache_gate_join_late(driver, err) : 0;
+	return owed->went_well ? cache_gate_join_late(driver, owed->phase, owed->lock_key, err) : 0;
 }
 
 int chores_fail(struct driver *driver, enum phase phase, int64_t attempt, const char *what,
@@ -111,9 +112,8 @@ int chores_do(struct driver *driver, int64_t *ret_wait_ms, struct err **err)
 		return 0;
 	}
 	return chores_fail(driver, owed->phase, owed->attempt,
-			   owed->went_well
-				   ? "graphs that the training compiled late may be missing "
-				     "in the compile manifest"
-				   : "locks of the job in the compile cache may be left",
+			   owed->went_well ? "graphs that the job compiled late may be missing "
+					     "in the compile manifest"
+					   : "locks of the job in the compile cache may be left",
 			   why, err);
 }

@@ -68,6 +68,17 @@ static int apply_drain(struct driver *driver, const struct effect *effect, struc
 	return *err ? -1 : 0;
 }
 
+static int apply_candidate(struct driver *driver, struct err **err)
+{
+	bool again;
+
+	if (candidate_choose(driver, &again, err) < 0)
+		return -1;
+	if (again)
+		driver_wake_in(driver, TICK_MS);
+	return 0;
+}
+
 static int apply_choice(struct driver *driver, int64_t below, struct err **err)
 {
 	bool again;
@@ -107,7 +118,12 @@ static int apply_effect(struct driver *driver, const struct effect *effect, stru
 	case EFFECT_RECORD:
 		return apply_record(driver, effect, err);
 	case EFFECT_CHECK_CACHE:
-		return cache_gate_check(driver, err);
+		if (cache_preload(driver, &wait_ms, err) < 0)
+			return -1;
+		if (wait_ms == 0)
+			return cache_gate_check(driver, err);
+		driver_wake_in(driver, wait_ms);
+		return 0;
 	case EFFECT_SETTLE:
 		return settle_run(driver, err);
 	case EFFECT_CLAIM_KEY:
@@ -128,6 +144,10 @@ static int apply_effect(struct driver *driver, const struct effect *effect, stru
 		return apply_watch(driver, effect, err);
 	case EFFECT_CHOOSE_CHECKPOINT:
 		return apply_choice(driver, effect->below, err);
+	case EFFECT_CHOOSE_CANDIDATE:
+		return apply_candidate(driver, err);
+	case EFFECT_JUDGE:
+		return verdict_record(driver, err);
 	case EFFECT_DRAIN:
 		return apply_drain(driver, effect, err);
 	case EFFECT_STOP:
@@ -149,6 +169,8 @@ static int apply_effect(struct driver *driver, const struct effect *effect, stru
 		driver->exit_code = (enum exit_code)driver->flow.exit_code;
 		notify_flush(driver);
 		return 0;
+	case EFFECT_PROMOTE:
+		return promote_candidate(driver, err);
 	case EFFECT_KIND_COUNT:
 		break;
 	}
@@ -229,15 +251,40 @@ static int apply_effects(struct driver *driver, const struct effects *effects)
 	return driver->failure ? -1 : 0;
 }
 
+/* True if the run is to pause, after *ret. */
+static bool pause_after(const struct driver *driver, enum phase *ret)
+{
+	const struct flow *flow = &driver->flow;
+	bool as_before = driver->options->pauses_as_before && flow->state != FLOW_PAUSED;
+
+	if (driver->options->pause_after)
+		*ret = *driver->options->pause_after;
+	else if (as_before && flow->pause_after >= 0)
+		*ret = (enum phase)flow->pause_after;
+	else
+		return false;
+	return true;
+}
+
+/* True for a run that is paused, and that is not to go on any further. */
+static bool stays_paused(const struct driver *driver)
+{
+	return driver->flow.state == FLOW_PAUSED && driver->options->pause_after &&
+	       flow_is_past(&driver->flow, *driver->options->pause_after);
+}
+
 static int record_takeover(struct driver *driver, struct err **err)
 {
 	struct event ev = { .kind = EV_DRIVER_TOOK_OVER };
 	char host[256] = "?";
+	enum phase phase;
 
 	gethostname(host, sizeof host - 1);
 	EVENT_SET_STR(&ev, host, host);
 	EVENT_SET(&ev, pid, (int64_t)getpid());
 	EVENT_SET(&ev, epoch, driver->flow.epoch + 1);
+	if (pause_after(driver, &phase))
+		EVENT_SET(&ev, pause_after, phase);
 	return driver_record(driver, &ev, err);
 }
 
@@ -431,6 +478,8 @@ int driver_run(struct journal *journal, const struct driver_options *options,
 	if (ready_make(&driver, err) < 0)
 		return -1;
 	*ret_exit = driver.exit_code = (enum exit_code)driver.flow.exit_code;
+	if (stays_paused(&driver))
+		return 0;
 	if (driver.flow.state == FLOW_ENDED)
 		return notify_queue_pending(&driver) ? run_loop(&driver, err) : 0;
 	if (run_loop(&driver, err) < 0)

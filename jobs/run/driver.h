@@ -27,6 +27,14 @@ struct driver_options {
 	/* Begins the run, or must equal the plan of the existing run. NULL: the run exists, with
 	 * any plan. */
 	const struct plan *plan;
+	/* What a new run is given beside its plan: run.created's `inputs`, of which the parent that
+	 * `parent.from` names by its place is added here. NULL: nothing. Not used if the run
+	 * exists. */
+	const json_t *inputs;
+	/* The run pauses once it has got past this phase (NULL: it goes on to its end), or as its
+	 * last driver was told. A run that is paused is past what it was told. */
+	const enum phase *pause_after;
+	bool pauses_as_before;
 	/* Called with each event as it becomes durable, events of other processes included. */
 	void (*on_event)(void *arg, const struct event *ev, json_t *row);
 	/* Called with the current train.progress, oftener than it is journalled; what it points at

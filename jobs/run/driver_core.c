@@ -37,6 +37,9 @@ int driver_absorb(struct driver *driver, struct err **err)
 	driver->journal_fails = replay_rest(driver, err) < 0;
 	if (driver->journal_fails)
 		return -1;
+	/* A journal that can be read need not be one that can be written. */
+	if (!driver->append_fails)
+		driver->journal_spoke_at = clock_mono_now();
 	return driver->stood_down ? fail_taken_over(driver, err) : 0;
 }
 
@@ -53,9 +56,10 @@ int driver_try_record(struct driver *driver, struct event *ev, struct err **err)
 	ev->seq = driver->seq + 1;
 	ev->at = driver_now(driver);
 	appended = journal_append(driver->journal, driver->run, ev, err);
-	driver->journal_fails = appended < 0;
+	driver->journal_fails = driver->append_fails = appended < 0;
 	if (appended < 0)
 		return -1;
+	driver->journal_spoke_at = clock_mono_now();
 	if (appended == 0)
 		return driver_absorb(driver, err);
 	driver->seq = ev->seq;
@@ -136,6 +140,8 @@ int driver_stop_job(struct driver *driver, enum phase phase, int64_t attempt, co
 {
 	AUTO(auto_free) char *prefix = order_attempt_prefix(driver->run, phase, attempt);
 
+	if (job_engine_enter(driver, phase, err) < 0)
+		return -1;
 	return driver->engine->ops->stop(driver->engine, job, prefix,
 					 js_int(driver->plan, "grace_ms", 60000), err);
 }

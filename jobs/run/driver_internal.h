@@ -36,6 +36,7 @@
 #define LAST_LINES                 60    /* lines of the log that are kept as evidence */
 
 struct attempt_watch;
+struct ckpt_choice;
 struct ckpt_root;
 struct ckpt_watch;
 
@@ -44,10 +45,12 @@ struct owed {
 	bool due, went_well;
 	enum phase phase;
 	int64_t attempt;
+	char lock_key[FLOW_KEY_MAX]; /* flow.lock_key while it ran */
 	int tries;
 };
 
-/* What the events tell of a run beside the flow; a snapshot keeps it as it is (replay.c). */
+/* Facts that the events tell of a run beside the flow; a snapshot keeps them as they are
+ * (replay.c). */
 struct run_facts {
 	/* step that the newest attempt resumed from, -1 if none; whether train.continuity is
 	 * recorded, and worker.lost */
@@ -60,6 +63,7 @@ struct run_facts {
 	bool stop_lost;
 	char lost_stop[256];
 	int64_t versions_nodes; /* nodes of the newest attempt whose versions are recorded */
+	bool preloaded;         /* cache.preloaded is recorded */
 	int64_t silent_until;   /* when the silent attempt will be stopped, UTC in ms; 0: not silent
 				 */
 };
@@ -74,6 +78,7 @@ struct driver {
 	const struct driver_options *options; /* own */
 	const char *run;                      /* own */
 	json_t *plan;                         /* journal: run.created */
+	json_t *inputs;                       /* journal: run.created; NULL: none */
 	const struct compile_kind *kind;      /* rebuilt, from the plan */
 	struct flow flow;                     /* journal */
 	int64_t seq;                          /* number of the newest event: journal */
@@ -84,9 +89,13 @@ struct driver {
 	struct loop *loop;                   /* own */
 	struct watch *timer, *poll;          /* own */
 	void (*turn)(struct driver *driver); /* the dispatcher, when the timer is due: own */
-	struct watch *answer;  /* input for the open question after an interrupt, or NULL: own */
-	struct engine *engine; /* rebuilt */
-	struct store *workspace, *cache; /* cache: NULL without a compile phase: rebuilt */
+	struct watch *answer; /* input for the open question after an interrupt, or NULL: own */
+	/* of the phase that was entered last (job_engine.c), with the plan that it was opened for:
+	 * rebuilt */
+	struct engine *engine;
+	struct engine *engines[PHASE_COUNT]; /* opened so far; phases without their own: train */
+	json_t *job_plans[PHASE_COUNT];      /* plans of those with their own */
+	struct store *workspace, *cache;     /* cache: NULL without a compile phase: rebuilt */
 	/* store of checkpoint.url if that is not a folder; opened when needed: rebuilt */
 	struct store *checkpoints;
 	char *agent_prefix;  /* rebuilt, content addressed */
@@ -140,7 +149,10 @@ struct driver {
 	char away_nonce[FLOW_ID_MAX];
 	bool away_recorded;
 	struct mono job_seen_at; /* when the engine last spoke of the job, ms 0: never: own */
-	bool journal_fails;      /* the last failure was the journal's: own */
+	/* When the journal last took an event or, with no refusal since, was read: own */
+	struct mono journal_spoke_at;
+	bool append_fails;  /* the last append was refused: own */
+	bool journal_fails; /* the last failure was the journal's: own */
 	bool unsure; /* an append that failed may be there all the same: rebuilt, by reading */
 	int crowded; /* submits in a row that the service throttled: own */
 	bool left;   /* an interrupt detached it: own, journalled as driver.left */
@@ -229,6 +241,19 @@ int ready_make(struct driver *driver, struct err **err);
 int ready_open_outside(struct driver *driver, struct err **err);
 void ready_release(struct driver *driver);
 
+/* job_engine.c: makes the engine of a phase's jobs driver->engine: a stage may have its own queue,
+ * image and machines. Called before an engine is asked about an attempt. */
+int job_engine_enter(struct driver *driver, enum phase phase, struct err **err);
+/* Returns the plan as the jobs of a phase see it; borrowed. */
+const json_t *job_engine_plan(struct driver *driver, enum phase phase);
+/* The same of the stage whose cache is at hand (flow.h): what is looked at, filled and proved. */
+const json_t *job_engine_cache_plan(struct driver *driver);
+/* True if the jobs of the phase do not share the engine of the training. */
+bool job_engine_is_own(const struct driver *driver, enum phase phase);
+/* The plan has changed: the stages' engines are opened for it again. */
+void job_engine_forget_stages(struct driver *driver);
+void job_engine_close_all(struct driver *driver);
+
 /* interrupt.c: handles signals as the caller's options say, as soon as the loop turns. */
 void interrupt_watch_signals(struct driver *driver);
 /* From now on, while the loop can turn, signals also end waits for AWS; the wait that the last one
@@ -286,6 +311,20 @@ int64_t checkpoints_interval_ms(const struct driver *driver);
 int checkpoints_record_marks(struct driver *driver, int64_t attempt, struct err **err);
 /* `ret_again`: nothing is recorded yet, come back soon. */
 int checkpoints_choose(struct driver *driver, int64_t below, bool *ret_again, struct err **err);
+/* Finds the newest checkpoint of the training that is complete now, of any step; `ret_again` as
+ * above. */
+int checkpoints_find_newest(struct driver *driver, struct ckpt_choice *ret, bool *ret_again,
+			    struct err **err);
+/* True in *ret_any if the store has an object below the prefix. */
+int checkpoints_any_object(struct store *store, const char *prefix, bool *ret_any,
+			   struct err **err);
+
+/* candidate.c: carries out EFFECT_CHOOSE_CANDIDATE; `ret_again` as above. */
+int candidate_choose(struct driver *driver, bool *ret_again, struct err **err);
+/* verdict.c: carries out EFFECT_JUDGE. */
+int verdict_record(struct driver *driver, struct err **err);
+/* promote.c: carries out EFFECT_PROMOTE: records the intent, or what came of it. */
+int promote_candidate(struct driver *driver, struct err **err);
 
 /* cache_gate.c: carry out EFFECT_CHECK_CACHE and EFFECT_VERIFY. `ret_wait_ms` > 0: look again then,
  * nothing was recorded. */
@@ -296,12 +335,13 @@ int cache_gate_find_lost(struct driver *driver, bool *ret_lost, struct err **err
 /* Before a run begins: makes the folder of the cache; what the compiler could not make either is an
  * error here. */
 int cache_gate_make(struct driver *driver, struct err **err);
-/* cache_preload.c: before a run begins, fills its compile cache from the caches of cache.preload,
- * if it is empty, or an earlier copy into it has not ended. Runs that share the cache do so one at
- * a time, by a claim beside those on graph keys; nothing that is there is written over. *ret_words
- * says what was done, and the caller frees it; NULL: the spec asks for nothing. What cannot be read
- * is told there, and no error. EXIT_UNREACHABLE if a signal came. */
-int cache_preload(struct driver *driver, char **ret_words, struct err **err);
+/* cache_preload.c: before the cache is first looked at, fills it from the caches of cache.preload,
+ * if it is empty, or an earlier copy into it has not ended, and records cache.preloaded. Runs that
+ * share the cache do so one at a time, by a claim beside those on graph keys; nothing that is there
+ * is written over. An object that cannot be read is told in the event, and is no error.
+ * `ret_wait_ms` > 0: come back then, for it is not done: another run copies, or a signal or a
+ * request has come, which the loop is to hear; what is copied stays. */
+int cache_preload(struct driver *driver, int64_t *ret_wait_ms, struct err **err);
 /* Before phase 1 begins: checks that the folders of the cache and its manifests are writable. */
 int cache_gate_probe(const struct driver *driver, struct err **err);
 int cache_gate_verify(struct driver *driver, int64_t *ret_wait_ms, struct err **err);
@@ -315,9 +355,11 @@ int cache_gate_recheck(struct driver *driver, bool mine, bool *ret_warm, struct 
 int cache_gate_clear_own_locks(struct driver *driver, int64_t began_ms, int64_t ended_ms,
 			       struct err **err);
 /* Key of the manifest that the training rests on; valid until the next event. */
-const char *cache_gate_lock_key(const struct driver *driver);
-/* After a training that succeeded: graphs it compiled late join the manifest. */
-int cache_gate_join_late(struct driver *driver, struct err **err);
+const char *cache_gate_lock_key(struct driver *driver);
+/* After an attempt of a phase that succeeded: graphs it compiled late join the manifest that it
+ * rested on, of this key ("": of that of the plan). */
+int cache_gate_join_late(struct driver *driver, enum phase phase, const char *key,
+			 struct err **err);
 
 /* precompile_claim.c: carries out EFFECT_CLAIM_KEY. `ret_wait_ms` > 0: another run has it, come
  * back then. */

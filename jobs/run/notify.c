@@ -2,27 +2,18 @@
 #include "jobs/run/notify.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "aws/http/http.h"
-#include "jobs/base/fs/fs.h"
-#include "jobs/base/process/proc.h"
-#include "jobs/base/process/program.h"
 #include "jobs/base/text/text.h"
-#include "jobs/base/variable.h"
 #include "jobs/run/driver_internal.h"
+#include "jobs/run/notify_process.h"
 #include "jobs/run/notify_queue.h"
-#include "jobs/run/plan/agent.h"
-#include "jobs/store/order.h"
 
 #define AT_ONCE 4 /* processes */
-#define POSTER  "stoker-post"
 
 /* --- outcomes --- */
 
@@ -195,96 +186,6 @@ static void on_timeout(void *arg)
 
 /* --- sending --- */
 
-/* Returns the input of a process as a file in memory, so that the driver never blocks on a slow
- * reader. */
-static int input_of(const struct notify_message *message, const char *url, struct err **err)
-{
-	AUTO(auto_close) int fd = memfd_create("stoker-notify", MFD_CLOEXEC);
-	AUTO(auto_free)
-	char *text = mem_format("%s%s%s\n", url ? url : "", url ? "\n" : "", message->body);
-
-	if (fd < 0 || write(fd, text, strlen(text)) != (ssize_t)strlen(text) ||
-	    lseek(fd, 0, SEEK_SET) < 0) {
-		fs_error(err, errno, "cannot prepare the message");
-		return -1;
-	}
-	return TAKE_FD(fd);
-}
-
-static char **env_of(const struct notify_message *message)
-{
-	char **env = mem_zero(VAR_COUNT + 1, sizeof *env);
-	size_t count = 0;
-
-	for (enum variable i = 0; i < VAR_COUNT; i++) {
-		const char *name = variable_rows[i].name;
-		const char *value = variable_rows[i].uses & VAR_PASSED ? getenv(name) : NULL;
-
-		if (value)
-			env[count++] = mem_format("%s=%s", name, value);
-	}
-	env[count++] = mem_format("%s=%s", variable_rows[VAR_RUN].name, message->driver->run);
-	env[count] = mem_format("%s=%s", variable_rows[VAR_OCCASION].name, message->occasion);
-	return env;
-}
-
-static int spawn_process(struct notify_message *message, const struct proc_start *given,
-			 const char *url, struct err **err)
-{
-	AUTO(auto_close) int in = input_of(message, url, err);
-	AUTO(auto_close) int words = -1;
-	struct proc_start start = *given;
-	int ends[2];
-	pid_t pid;
-
-	if (in < 0)
-		return -1;
-	if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) < 0)
-		return fs_error(err, errno, "cannot make a pipe");
-	message->words_fd = ends[0];
-	message->words_len = 0;
-	words = ends[1];
-	fcntl(words, F_SETFL, 0); /* the writing side blocks */
-	start.in = in;
-	start.out = -1;
-	start.err = words;
-	if (proc_spawn(&start, &pid, err) < 0)
-		return -1;
-	message->sender = pid;
-	return 0;
-}
-
-static int spawn_command(struct notify_message *message, const json_t *command, struct err **err)
-{
-	const char *name = json_string_value(json_array_get(command, 0)), *path = getenv("PATH");
-	AUTO(auto_free) char *folder = fs_dirname(js_str(message->driver->plan, "spec_file"));
-	AUTO(auto_free) char *program = proc_find_program(name, folder, path ? path : "");
-	AUTO(auto_free) char **argv = mem_zero(json_array_size(command) + 1, sizeof *argv);
-	AUTO(auto_strv) char **env = env_of(message);
-	struct proc_start start = { .program = program, .argv = argv, .envp = env, .cwd = folder };
-
-	if (!program)
-		return err_set(err, EXIT_REFUSED, "program '%s' not found", name);
-	for (size_t i = 0; i < json_array_size(command); i++)
-		argv[i] = (char *)(uintptr_t)json_string_value(json_array_get(command, i));
-	return spawn_process(message, &start, NULL, err);
-}
-
-/* The URL may be a secret: it stays off every command line. */
-static int spawn_poster(struct notify_message *message, const char *url, struct err **err)
-{
-	AUTO(auto_free) char *program = program_file(POSTER);
-	AUTO(auto_free) char *own = program_file("agent/lib/ca-certificates.crt");
-	AUTO(auto_free) char *certificates = http_certificates(own);
-	char *const argv[] = { (char[]){ POSTER }, certificates, NULL };
-	struct proc_start start = { .program = program, .argv = argv, .envp = environ };
-
-	if (!program)
-		return err_set(err, EXIT_REFUSED,
-			       "stoker's own '%s' is missing; install all of stoker", POSTER);
-	return spawn_process(message, &start, url, err);
-}
-
 /* Nobody would learn of the end of its process: that is ended now, and the message sent again. */
 static void end_unwatched(struct notify_message *message, int error)
 {
@@ -301,14 +202,16 @@ static void send_message(struct notify_message *message)
 	struct driver *driver = message->driver;
 	const json_t *rule =
 		json_array_get(json_object_get(driver->plan, "notify"), (size_t)message->rule);
-	const char *url = js_str(rule, "webhook");
+	const struct notify_letter letter = { .rule = rule,
+					      .body = message->body,
+					      .occasion = message->occasion,
+					      .run = driver->run,
+					      .spec_file = js_str(driver->plan, "spec_file") };
 	AUTO(err_freep) struct err *err = NULL;
-	int spawned;
 
 	message->too_late = false;
-	spawned = url ? spawn_poster(message, url, &err)
-		      : spawn_command(message, json_object_get(rule, "command"), &err);
-	if (spawned < 0) {
+	message->words_len = 0;
+	if (notify_process_start(&letter, &message->sender, &message->words_fd, &err) < 0) {
 		stop_watching(message);
 		retry_message(message, err->message);
 		return;

@@ -21,6 +21,7 @@ static const struct {
 	{ "succeeded", EV_RUN_ENDED, OUTCOME_SUCCEEDED, "has succeeded" },
 	{ "failed", EV_RUN_ENDED, OUTCOME_FAILED, "has failed" },
 	{ "stopped", EV_RUN_ENDED, OUTCOME_STOPPED, "was stopped" },
+	{ "promoted", EV_PROMOTE_DONE, OUTCOME_SUCCEEDED, "has promoted its model" },
 	{ "gate", EV_RUN_ENDED, OUTCOME_REFUSED, "failed at a gate" },
 };
 
@@ -33,7 +34,7 @@ static int occasion_of(const struct event *ev)
 	return -1;
 }
 
-static bool asks_for(const json_t *rule, const char *occasion)
+bool notify_queue_asks(const json_t *rule, const char *occasion)
 {
 	const json_t *when = json_object_get(rule, "when"), *word;
 	size_t i;
@@ -118,7 +119,7 @@ void notify_queue_apply(struct driver *driver, const struct event *ev)
 	if (occasion < 0 || (ev->kind == EV_CHECKPOINT_REJECTED && driver->facts.passed_count != 2))
 		return;
 	json_array_foreach (rules, i, rule)
-		if (asks_for(rule, occasions[occasion].name))
+		if (notify_queue_asks(rule, occasions[occasion].name))
 			add_message(driver, occasion, ev, i);
 }
 

@@ -8,6 +8,7 @@
 #include <sys/types.h>
 
 #include "jobs/base/process/loop.h"
+#include "jobs/base/text/js.h"
 #include "jobs/flow/event.h"
 
 #define NOTIFY_WORDS_MAX 512 /* the last bytes of a command's error output that are kept */
@@ -43,6 +44,9 @@ struct notify {
 
 /* Takes an event of the journal, old or new: a message becomes due, or was sent. */
 void notify_queue_apply(struct driver *driver, const struct event *ev);
+
+/* True if a rule of `notify` asks for an occasion, one of the words of notify[].when. */
+bool notify_queue_asks(const json_t *rule, const char *occasion);
 
 /* True if a message is still to be sent. */
 bool notify_queue_pending(const struct driver *driver);

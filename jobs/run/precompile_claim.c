@@ -8,15 +8,33 @@
 #define WAIT_MS        1000  /* between two looks at another run's claim */
 #define WAIT_REMOTE_MS 10000 /* the same if each look is a request to a service */
 
+static void release_claim(struct driver *driver)
+{
+	AUTO(err_freep) struct err *ignored = NULL;
+
+	/* A failure is ignored: other runs find the claim unchanged before long. */
+	(void)!key_claim_release(&driver->key, &ignored);
+	key_claim_clear(&driver->key);
+}
+
+/* Key of the graphs that phase 1 compiles now: the training's, or those of a stage. */
+static const char *graph_key(struct driver *driver)
+{
+	return plan_graph_key(job_engine_cache_plan(driver));
+}
+
 /* The nonce comes from the journal. */
 static struct key_claim *claim_of(struct driver *driver)
 {
+	const char *key = graph_key(driver);
+
+	if (driver->key.key && strcmp(driver->key.key, key) != 0)
+		release_claim(driver);
 	if (!driver->key.key) {
 		char nonce[FLOW_ID_MAX];
 
 		flow_key_nonce(&driver->flow, nonce);
-		key_claim_init(&driver->key, driver->cache, plan_graph_key(driver->plan),
-			       driver->run, nonce);
+		key_claim_init(&driver->key, driver->cache, key, driver->run, nonce);
 	}
 	return &driver->key;
 }
@@ -34,7 +52,7 @@ static int record_waiting(struct driver *driver, struct err **err)
 		return 0;
 	free(driver->waited_for);
 	driver->waited_for = TAKE(whom);
-	EVENT_SET_STR(&ev, graph_key, plan_graph_key(driver->plan));
+	EVENT_SET_STR(&ev, graph_key, graph_key(driver));
 	EVENT_SET_STR(&ev, holder, claim->holder ? claim->holder : "?");
 	EVENT_SET_STR(&ev, host, claim->host);
 	if (claim->since_ms > 0)
@@ -47,7 +65,7 @@ static int record_claimed(struct driver *driver, struct err **err)
 	struct event ev = { .kind = EV_CACHE_CLAIMED };
 
 	free(TAKE(driver->waited_for));
-	EVENT_SET_STR(&ev, graph_key, plan_graph_key(driver->plan));
+	EVENT_SET_STR(&ev, graph_key, graph_key(driver));
 	EVENT_SET_STR(&ev, reason, claim_of(driver)->taken);
 	return driver_record(driver, &ev, err);
 }
@@ -74,7 +92,8 @@ static void renew_claim(struct driver *driver)
 {
 	AUTO(err_freep) struct err *ignored = NULL;
 
-	if (!driver->cache || !driver->flow.policy.compiles || !lease_is_mine(driver->lease))
+	if (!driver->cache || !flow_needs_cache(&driver->flow.policy, driver->flow.stage) ||
+	    !lease_is_mine(driver->lease))
 		return;
 	claim_of(driver);
 	/* If the renewal fails, others may come to compile the same graphs. */
@@ -91,15 +110,6 @@ void precompile_claim_keep(struct driver *driver)
 {
 	renew_claim(driver);
 	loop_after(driver->loop, KEY_CLAIM_RENEW_MS, on_renew, driver);
-}
-
-static void release_claim(struct driver *driver)
-{
-	AUTO(err_freep) struct err *ignored = NULL;
-
-	/* A failure is ignored: other runs find the claim unchanged before long. */
-	(void)!key_claim_release(&driver->key, &ignored);
-	key_claim_clear(&driver->key);
 }
 
 void precompile_claim_drop_unneeded(struct driver *driver)

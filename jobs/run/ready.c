@@ -13,6 +13,7 @@
 #include "jobs/run/notify.h"
 #include "jobs/run/plan/aws_account.h"
 #include "jobs/run/plan/own_places.h"
+#include "jobs/run/plan/parent.h"
 #include "jobs/run/plan/plan_difference.h"
 #include "jobs/run/plan/preflight.h"
 
@@ -20,12 +21,25 @@
 #define DIFFERENCES_TOLD 5   /* of two plans */
 #define TAKE_UP_MS       300 /* before the second try; then twice as long */
 
+/* What submitting needs is checked before the first job, for the stages too. */
+static int check_engines(struct driver *driver, struct err **err)
+{
+	for (enum phase phase = PHASE_COUNT; phase-- > 0;) {
+		if (phase != PHASE_TRAIN && !job_engine_is_own(driver, phase))
+			continue;
+		if (job_engine_enter(driver, phase, err) < 0 ||
+		    driver->engine->ops->check(driver->engine, err) < 0)
+			return phase == PHASE_TRAIN ? -1
+						    : err_wrap(err, "%s", flow_phase_names[phase]);
+	}
+	return job_engine_enter(driver, PHASE_TRAIN, err);
+}
+
 int ready_open_outside(struct driver *driver, struct err **err)
 {
 	const struct engine_ops *ops = engine_find(js_str(driver->plan, "engine"));
 	const json_t *compile = json_object_get(driver->plan, "compile");
-	const struct engine_where where = { .workspace = js_str(driver->plan, "workspace"),
-					    .plan = driver->plan };
+	const char *workspace = js_str(driver->plan, "workspace");
 
 	if (aws_account_enter(driver->plan, err) < 0)
 		return -1;
@@ -41,9 +55,21 @@ int ready_open_outside(struct driver *driver, struct err **err)
 	if (compile && !driver->cache &&
 	    store_open(js_str(compile, "cache"), &driver->cache, err) < 0)
 		return -1;
-	if ((!driver->workspace && store_open(where.workspace, &driver->workspace, err) < 0) ||
-	    (!driver->engine && ops->open(&where, &driver->engine, err) < 0))
+	if (!driver->workspace && store_open(workspace, &driver->workspace, err) < 0)
 		return -1;
+	return job_engine_enter(driver, driver->flow.phase, err);
+}
+
+/* Finds what the run is given: what the caller has, and the models that the spec names. */
+static int find_inputs(struct driver *driver, struct err **err)
+{
+	const json_t *given = driver->options->inputs;
+	json_auto_t *inputs = given ? json_deep_copy(given) : json_object();
+
+	if (parent_add(driver->plan, driver->workspace, inputs, err) < 0)
+		return -1;
+	json_decref(driver->inputs);
+	driver->inputs = json_object_size(inputs) > 0 ? TAKE(inputs) : NULL;
 	return 0;
 }
 
@@ -76,6 +102,8 @@ static int begin_run(struct driver *driver, struct err **err)
 	EVENT_SET(&ev, plan, plan->json);
 	EVENT_SET_STR(&ev, plan_digest, plan->digest);
 	EVENT_SET(&ev, seed, seed);
+	if (driver->inputs)
+		EVENT_SET(&ev, inputs, driver->inputs);
 	recorded = driver_try_record(driver, &ev, err);
 	/* A run begins once: a run that was created meanwhile belongs to another driver. */
 	if (recorded == 0)
@@ -138,8 +166,7 @@ static int take_run(struct driver *driver, struct err **err)
 		return -1;
 	/* The check of what submitting needs must not keep a driver from a job that was already
 	 * submitted. */
-	return flow_may_have_job(&driver->flow) ? 0
-						: driver->engine->ops->check(driver->engine, err);
+	return flow_may_have_job(&driver->flow) ? 0 : check_engines(driver, err);
 }
 
 /* The run exists, and its job may be under way: transient failures do not keep a driver from it. */
@@ -156,21 +183,10 @@ static int take_run_patiently(struct driver *driver, struct err **err)
 	return 0;
 }
 
-static int record_preload(struct driver *driver, const char *words, struct err **err)
-{
-	struct event ev = { .kind = EV_CACHE_PRELOADED };
-
-	if (!words)
-		return 0;
-	EVENT_SET_STR(&ev, reason, words);
-	return driver_record(driver, &ev, err);
-}
-
 /* The same, and begins the run if it is new. */
 int ready_make(struct driver *driver, struct err **err)
 {
 	const struct plan *plan = driver->options->plan;
-	AUTO(auto_free) char *preloaded = NULL;
 
 	if (take_run_patiently(driver, err) < 0)
 		return -1;
@@ -180,17 +196,18 @@ int ready_make(struct driver *driver, struct err **err)
 		return err_set(err, EXIT_NOT_FOUND, "no run '%s'", driver->run);
 	/* Nothing is journalled before everything that a run needs is in place. */
 	driver->plan = json_incref(plan->json);
-	if (ready_open_outside(driver, err) < 0 ||
-	    driver->engine->ops->check(driver->engine, err) < 0 ||
+	if (ready_open_outside(driver, err) < 0 || check_engines(driver, err) < 0 ||
 	    image_plan_resolve(driver->plan, err) < 0 || cache_gate_make(driver, err) < 0 ||
 	    preflight_places(&driver->probe, driver->plan, driver->journal, err) < 0 ||
+	    find_inputs(driver, err) < 0 ||
 	    submit_job_env(driver->plan, &driver->job_env, err) < 0 ||
-	    cache_preload(driver, &preloaded, err) < 0 || plan_publish(plan, err) < 0 ||
-	    aws_account_pin(plan->json, err) < 0)
+	    plan_publish(plan, err) < 0 || aws_account_pin(plan->json, err) < 0)
 		return -1;
+	/* The image's digest and the account are known by now. */
+	job_engine_forget_stages(driver);
 	own_places_remember(journal_dir(driver->journal), plan->json);
 	driver->trusts = true;
-	return begin_run(driver, err) < 0 || record_preload(driver, preloaded, err) < 0 ? -1 : 0;
+	return begin_run(driver, err);
 }
 
 void ready_release(struct driver *driver)
@@ -200,8 +217,7 @@ void ready_release(struct driver *driver)
 	precompile_claim_leave(driver);
 	checkpoint_watch_freep(&driver->leftovers);
 	store_freep(&driver->checkpoints);
-	if (driver->engine)
-		driver->engine->ops->close(driver->engine);
+	job_engine_close_all(driver);
 	store_freep(&driver->workspace);
 	store_freep(&driver->cache);
 	if (driver->loop && driver->options->on_loop)
@@ -215,6 +231,7 @@ void ready_release(struct driver *driver)
 	free(driver->agent_prefix);
 	free(driver->agent_archive);
 	json_decref(driver->plan);
+	json_decref(driver->inputs);
 	err_free(driver->failure);
 	lease_freep(&driver->lease);
 	preflight_release(&driver->probe);

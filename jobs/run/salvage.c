@@ -6,7 +6,7 @@
 #include "jobs/run/journal/journal.h"
 #include "jobs/run/journal/lease.h"
 
-/* What the readable rest tells. */
+/* Facts that the readable rest tells. */
 struct salvage_rest {
 	int64_t good;
 	struct utc at; /* time of the newest good event */

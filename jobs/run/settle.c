@@ -4,8 +4,8 @@
  * An attempt that was submitted has its order in the workspace, under a name that is known, and so
  * has its job on the engine. Only the newest attempt can be under way, because an attempt that the
  * engine has not reported ended is never replaced. It is journalled again as intended, from its
- * order; then the engine is asked for its job as after any submission of unknown outcome. What an
- * attempt before it cost, and what it failed of, is not found out again.
+ * order; then the engine is asked for its job as after any submission of unknown outcome. The cost
+ * of an attempt before it, and its failure, are not found out again.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -79,15 +79,19 @@ static int read_order(struct settle *settle, struct settle_attempt *found, struc
 	return 0;
 }
 
-/* Asks the engine whether anything of an attempt runs. -1: it does not say. */
-static int look(struct driver *driver, enum phase phase, int64_t attempt, bool *ret_over,
-		struct err **err)
+/* Asks the engine of a stage whether anything of an attempt runs. -1: it does not say. */
+static int look_at(struct driver *driver, enum phase stage, enum phase phase, int64_t attempt,
+		   bool *ret_over, struct err **err)
 {
 	AUTO(auto_free) char *prefix = order_attempt_prefix(driver->run, phase, attempt);
 	AUTO(auto_free) char *job = order_job_name(driver->run, phase, attempt);
 	struct engine_status status = { .state = ENGINE_UNKNOWN };
-	int found = driver->engine->ops->find(driver->engine, job, prefix, err);
+	int found;
 
+	*ret_over = false;
+	if (job_engine_enter(driver, stage, err) < 0)
+		return -1;
+	found = driver->engine->ops->find(driver->engine, job, prefix, err);
 	*ret_over = found == 0;
 	if (found <= 0)
 		return found;
@@ -98,6 +102,22 @@ static int look(struct driver *driver, enum phase phase, int64_t attempt, bool *
 		return err_set(err, EXIT_UNREACHABLE,
 			       "the engine does not say whether job %s runs%s%s", job,
 			       status.reason[0] ? ": " : "", status.reason);
+	return 0;
+}
+
+/* The same of whichever engine has it: phase 1 has that of the stage that it compiles for. */
+static int look(struct driver *driver, enum phase phase, int64_t attempt, bool *ret_over,
+		struct err **err)
+{
+	const struct flow_policy *policy = &driver->flow.policy;
+
+	if (!flow_phases[phase].is_trial)
+		return look_at(driver, phase, phase, attempt, ret_over, err);
+	*ret_over = true;
+	for (enum phase stage = PHASE_TRAIN; stage < PHASE_COUNT && *ret_over; stage++)
+		if ((stage == PHASE_TRAIN || flow_needs_cache(policy, stage)) &&
+		    look_at(driver, stage, phase, attempt, ret_over, err) < 0)
+			return -1;
 	return 0;
 }
 
@@ -165,13 +185,17 @@ static int record_intent(struct driver *driver, const struct settle_attempt *fou
 	const struct order *order = &found->order;
 	char nonce[FLOW_ID_MAX];
 	struct event ev = { .kind = EV_ATTEMPT_INTENDED };
+	int stage = order->stage ? flow_name_find(flow_phase_names, PHASE_COUNT, order->stage) : -1;
 
 	flow_nonce(&driver->flow, found->phase, found->attempt, nonce);
 	EVENT_SET(&ev, phase, found->phase);
 	EVENT_SET(&ev, attempt, found->attempt);
 	EVENT_SET_STR(&ev, job, order->job ? order->job : job);
 	EVENT_SET_STR(&ev, nonce, order->nonce ? order->nonce : nonce);
-	EVENT_SET(&ev, nodes, driver->flow.policy.nodes);
+	EVENT_SET(&ev, nodes,
+		  flow_nodes(&driver->flow.policy, stage >= 0 ? (enum phase)stage : found->phase));
+	if (stage >= 0)
+		EVENT_SET(&ev, stage, (enum phase)stage);
 	if (order->resume_from && order->has_resume_step) {
 		EVENT_SET_STR(&ev, resumed_from, order->resume_from);
 		EVENT_SET(&ev, step, order->resume_step);

@@ -1,6 +1,8 @@
 /* Readings of a log: see metric_reader.h. */
 #include "jobs/series/metric_reader.h"
 
+#include <ctype.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,6 +17,9 @@ struct metric {
 	char *name;
 	struct regex *regex; /* NULL: given up */
 	bool given_up;       /* given up, and not told yet */
+	/* Text that may be one number with a comma in it; doubted: found, and not told yet. */
+	char doubt[METRIC_DOUBT_MAX];
+	bool doubted;
 };
 
 struct metric_reader {
@@ -80,12 +85,41 @@ size_t metric_reader_step(const struct metric_reader *reader)
 	return reader->step;
 }
 
+static size_t count_digits(const char *text, size_t len)
+{
+	size_t count = 0;
+
+	while (count < len && isdigit((unsigned char)text[count]))
+		count++;
+	return count;
+}
+
+/* Notes a number that ends at `end` and may go on behind a comma: of "1,234", 1 is read. */
+static void note_comma(struct metric *metric, const char *line, size_t len, size_t end)
+{
+	size_t digits = 0;
+
+	while (digits < end && isdigit((unsigned char)line[end - digits - 1]))
+		digits++;
+	if (metric->doubt[0] || digits == 0 || digits > 3 ||
+	    (digits < end && line[end - digits - 1] == '.') ||
+	    count_digits(line + end + 1, len - end - 1) != 3)
+		return;
+	snprintf(metric->doubt, sizeof metric->doubt, "%.*s", (int)digits + 4, line + end - digits);
+	metric->doubted = true;
+}
+
 /* Reads the metric's number from the line; false if the line has none. */
 static bool read_number(struct metric *metric, const char *line, size_t len, double *ret)
 {
+	size_t end;
+
 	if (!metric->regex)
 		return false;
-	if (regex_number(metric->regex, line, len, ret))
+	end = regex_number(metric->regex, line, len, ret);
+	if (end > 0 && end < len && line[end] == ',')
+		note_comma(metric, line, len, end);
+	if (end > 0)
 		return true;
 	if (regex_given_up(metric->regex) >= GIVEN_UP_MAX) {
 		regex_freep(&metric->regex);
@@ -161,6 +195,17 @@ const char *metric_reader_given_up(struct metric_reader *reader)
 	for (size_t i = 0; i < reader->count; i++)
 		if (reader->list[i].given_up) {
 			reader->list[i].given_up = false;
+			return reader->list[i].name;
+		}
+	return NULL;
+}
+
+const char *metric_reader_doubted(struct metric_reader *reader, const char **ret_text)
+{
+	for (size_t i = 0; i < reader->count; i++)
+		if (reader->list[i].doubted) {
+			reader->list[i].doubted = false;
+			*ret_text = reader->list[i].doubt;
 			return reader->list[i].name;
 		}
 	return NULL;

@@ -26,6 +26,7 @@
 
 /* Starts of an attempt that are told apart. */
 #define METRIC_STARTS_MAX 4096
+#define METRIC_DOUBT_MAX  8
 
 struct metric_reader;
 
@@ -61,5 +62,10 @@ int64_t metric_reader_last_step(const struct metric_reader *reader);
 /* Returns, once for each, the name of a metric that was given up because its pattern took too long
  * on lines of this log; else NULL. */
 const char *metric_reader_given_up(struct metric_reader *reader);
+
+/* Returns, once for each, the name of a metric of which this log has a number that may go on behind
+ * a comma, such as "1,234" of which 1 is read; else NULL. `*ret_text` is that text, borrowed, and
+ * shorter than METRIC_DOUBT_MAX. */
+const char *metric_reader_doubted(struct metric_reader *reader, const char **ret_text);
 
 #endif

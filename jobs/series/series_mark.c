@@ -1,4 +1,4 @@
-/* Which lines are read: see series_mark.h. */
+/* The lines of a service's log that are read: see series_mark.h. */
 #include "jobs/series/series_mark.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /*
- * Which lines of a log are read that is a service's events: what a process needs to go on where
+ * The lines that are read of a log that is a service's events: by them a process goes on where
  * another one has stopped, without a reading twice or none. Lines have no numbers there, come late
  * by up to a minute, and are known by their identity (log_id of an engine) and time alone.
  *

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "jobs/base/fs/fs.h"
-#include "jobs/source/pattern.h"
+#include "jobs/base/text/pattern.h"
 #include "jobs/source/tree.h"
 
 #define PATTERN_BYTES_MAX 4096

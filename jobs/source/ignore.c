@@ -9,7 +9,7 @@
 
 #include "jobs/base/fs/fs.h"
 #include "jobs/base/sb.h"
-#include "jobs/source/pattern.h"
+#include "jobs/base/text/pattern.h"
 
 #define IGNORE_BYTES_MAX ((size_t)1 << 20)
 

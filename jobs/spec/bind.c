@@ -13,7 +13,6 @@
 
 static json_t *bind_value(struct binder *binder, field_id field, const struct entry *entry,
 			  const struct path *path);
-static json_t *defaults_of(field_id section);
 
 static void unknown_name(struct binder *binder, field_id section, const struct entry *entry,
 			 const struct path *path)
@@ -110,8 +109,11 @@ static void report_missing(struct binder *binder, const struct field *row, struc
 {
 	AUTO(auto_free) char *name = node_path_text(path);
 
-	problem_hint(problem_error(&binder->reporter, at, name, "'%s' is missing", name),
-		     "%s; for example %s: %s", row->help, path->name, row->example);
+	struct problem *problem =
+		problem_error(&binder->reporter, at, name, "'%s' is missing", name);
+
+	problem_missing(problem);
+	problem_hint(problem, "%s; for example %s: %s", row->help, path->name, row->example);
 }
 
 /* Reports required members that are missing; absent ones get defaults. */
@@ -136,14 +138,13 @@ static void fill_section(struct binder *binder, field_id section, json_t *object
 		if (row->optional ||
 		    (row->type == FIELD_SECTION && row->engines != 0 && (row->engines & bit) == 0))
 			continue;
-		value = row->type == FIELD_SECTION ? defaults_of(id) : bind_default(id);
+		value = row->type == FIELD_SECTION ? bind_defaults(id) : bind_default(id);
 		if (value)
 			json_object_set_new_nocheck(object, missing.name, value);
 	}
 }
 
-/* Returns the defaults of the members of an absent section; NULL if none. */
-static json_t *defaults_of(field_id section)
+json_t *bind_defaults(field_id section)
 {
 	json_t *object = json_object();
 
@@ -152,7 +153,10 @@ static json_t *defaults_of(field_id section)
 
 		if (field_parent(id) != section)
 			continue;
-		value = field_table[id].type == FIELD_SECTION ? defaults_of(id) : bind_default(id);
+		if (field_table[id].optional)
+			continue;
+		value = field_table[id].type == FIELD_SECTION ? bind_defaults(id)
+							      : bind_default(id);
 		if (value)
 			json_object_set_new_nocheck(object, field_leaf(id), value);
 	}
@@ -274,6 +278,10 @@ static json_t *bind_value(struct binder *binder, field_id field, const struct en
 		break;
 	case FIELD_ANY:
 		return value_any(binder, node, path);
+	case FIELD_OVERLAY: /* layers/profiles.c takes them out of a spec */
+		if (node->kind == NODE_MAP || empty)
+			return json_object();
+		break;
 	default:
 		if (node->kind == NODE_SCALAR && !empty)
 			return value_convert(binder, field, node, path);
@@ -285,10 +293,9 @@ static json_t *bind_value(struct binder *binder, field_id field, const struct en
 void bind_spec(struct binder *binder)
 {
 	struct spec *spec = binder->spec;
-	struct mark at = spec->tree->count > 0 ? spec->tree->entries[0].at : spec->tree->at;
 
 	spec->root = json_object();
-	bind_section(binder, FIELD_NONE, spec->tree, spec->root, at, NULL);
+	bind_section(binder, FIELD_NONE, spec->tree, spec->root, spec->start, NULL);
 }
 
 json_t *bind_field_as(struct binder *binder, field_id field, const char *name,
@@ -350,7 +357,7 @@ struct node *bind_text(struct arena *arena, struct reporter *reporter, field_id 
 		       const char *text, const char *set)
 {
 	enum field_type type = field_table[field].type;
-	struct mark at = { set ? 0 : 1, set ? 0 : 1, set };
+	struct mark at = { .line = set ? 0 : 1, .column = set ? 0 : 1, .set = set };
 	struct node *node = NULL;
 
 	switch (type) {
@@ -358,6 +365,7 @@ struct node *bind_text(struct arena *arena, struct reporter *reporter, field_id 
 	case FIELD_LIST:
 	case FIELD_FREE:
 	case FIELD_ANY:
+	case FIELD_OVERLAY:
 		if (spec_tree_parse(arena, reporter, text, strlen(text), set, &node) < 0)
 			return NULL;
 		if (is_plain_text(node, text))

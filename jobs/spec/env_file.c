@@ -7,7 +7,7 @@
 
 #include "jobs/base/fs/fs.h"
 #include "jobs/base/text/dotenv.h"
-#include "jobs/spec/resolved.h"
+#include "jobs/spec/layers/layers.h"
 
 #define ENV_FILE_MAX ((size_t)64 << 10)
 
@@ -21,7 +21,7 @@ struct env_file {
 /* A mark in the file. Columns are not told: they would tell the length of a value. */
 static struct mark mark_of(int line)
 {
-	return (struct mark){ line, 1, NULL };
+	return (struct mark){ .line = line, .column = 1 };
 }
 
 static void hide(struct problem *problem)
@@ -56,9 +56,7 @@ static void add_name(void *arg, const char *name, const char *value, int line)
 
 static void load_one(struct binder *binder, const char *path, size_t index)
 {
-	AUTO(auto_free) char *folder = fs_dirname(binder->spec->file);
-	AUTO(auto_free)
-	char *full = strcmp(folder, ".") == 0 ? mem_copy(path) : fs_join(folder, path);
+	AUTO(auto_free) char *full = extends_beside(binder->spec->file, path);
 	AUTO(auto_free) char *member = mem_format("[%zu]", index);
 	AUTO(sb_release) struct sb text = SB_INIT_SECRET;
 	AUTO(err_freep) struct err *err = NULL;

@@ -11,7 +11,7 @@ static void read_rows(struct reporter *reporter, const char *text, size_t len, j
 	AUTO(node_arena_freep) struct arena *arena = node_arena_new();
 	struct spec spec = { 0 };
 	AUTO(bind_release) struct binder binder = { .spec = &spec, .reporter = *reporter };
-	struct mark start = { 1, 1, NULL };
+	struct mark start = { .line = 1, .column = 1 };
 	struct node *tree;
 	json_auto_t *rows = NULL;
 	const struct entry *entry;
@@ -44,7 +44,7 @@ json_t *failures_load(const json_t *of_spec, spec_getenv_fn *getenv_fn,
 
 	if (!path || !fs_exists(path))
 		return ret;
-	if (bytes_read(&reporter, path, &text, &err) == 0)
+	if (bytes_read(&reporter, path, "the failure table", &text, &err) == 0)
 		read_rows(&reporter, text.text, text.len, ret);
 	else if (err)
 		problem_hint(problem_error(&reporter, whole, NULL, "%s", err->message),

@@ -122,6 +122,49 @@ struct node *node_own(struct arena *arena, const struct node *node)
 	return own;
 }
 
+static struct mark stamped(struct mark at, const char *file, const char *profile)
+{
+	at.file = file ? file : at.file;
+	at.profile = profile ? profile : at.profile;
+	return at;
+}
+
+struct node *node_copy(struct arena *arena, const struct node *node, const char *file,
+		       const char *profile, size_t *room)
+{
+	struct node *copy;
+
+	if (*room == 0)
+		return NULL;
+	--*room;
+	copy = node_new(arena, node->kind, node->at);
+	*copy = *node;
+	copy->at = stamped(node->at, file, profile);
+	copy->shared = false;
+	copy->entries = NULL;
+	copy->count = copy->cap = 0;
+	for (size_t i = 0; i < node->count; i++) {
+		const struct entry *entry = &node->entries[i];
+		struct node *value = node_copy(arena, entry->value, file, profile, room);
+
+		if (!value)
+			return NULL;
+		node_add(arena, copy, entry->key, stamped(entry->at, file, profile), value);
+	}
+	return copy;
+}
+
+void node_remove(struct node *map, const char *key)
+{
+	struct entry *entry = node_entry(map, key);
+
+	if (!entry)
+		return;
+	memmove(entry, entry + 1,
+		(map->count - (size_t)(entry - map->entries) - 1) * sizeof *entry);
+	map->count--;
+}
+
 struct entry *node_entry(const struct node *map, const char *key)
 {
 	for (size_t i = 0; i < map->count; i++)

@@ -68,6 +68,13 @@ void node_add(struct arena *arena, struct node *node, const char *key, struct ma
  * other places an anchor is used. */
 struct node *node_own(struct arena *arena, const struct node *node);
 
+/* Returns a deep copy that nothing else points to, with `file` and `profile` in all marks (NULL:
+ * as they are). Takes the number of its nodes from *room; NULL if there is not as much. */
+struct node *node_copy(struct arena *arena, const struct node *node, const char *file,
+		       const char *profile, size_t *room);
+/* Removes the entry of a map, if it is there. */
+void node_remove(struct node *map, const char *key);
+
 /* Returns the entry of a map, or NULL. Linear: for the few names of a section. */
 struct entry *node_entry(const struct node *map, const char *key);
 /* Returns the text of a scalar as the agent is to get it. */

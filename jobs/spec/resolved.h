@@ -14,16 +14,21 @@ struct spec {
 	char *file;
 	char *text; /* as it was read, and what was set in it: for spec_with() */
 	size_t len;
-	char **sets; /* NULL-terminated */
+	char **uses, **sets; /* of the command line; NULL-terminated */
 	spec_getenv_fn *getenv_fn;
+	json_t *files; /* the other files: name → {"text", "folder": see layers/extends.c} */
+	const char *configuration; /* the user's file, as its marks name it; NULL: none */
+	json_t *profiles;          /* the names of its profiles; NULL before they are read */
 	struct arena *arena;
-	struct node *tree; /* variables expanded, overrides applied */
+	struct node *tree; /* all layers in one, variables expanded, overrides applied */
+	struct mark start; /* of the first field in its own file */
 	json_t *root;      /* defaults filled in */
 	json_t *instance;  /* NULL: the spec names none; see instance.h */
 	json_t *failures;  /* see failures.h */
 	json_t *env_files; /* see env_file.c; NULL before it is read */
 	json_t *passed;    /* see pass_env.c; NULL before it is read */
 	json_t *derived;   /* see spec_derived() */
+	json_t *here;      /* see spec_here() */
 	/* Entry that the user wrote for each row (in lists: for the first item that has it),
 	 * NULL if none. */
 	const struct entry *written[SPEC_FIELD_COUNT];
@@ -62,6 +67,13 @@ char *home_expand(struct binder *binder, const struct node *node, const char *fi
  * not; NULL if no directory is known for it. The caller frees it. */
 char *home_config_file(spec_getenv_fn *getenv_fn, const char *name);
 
+/* --- schedule.c --- */
+
+/* Return true if a text is a cron line that comes, or a time zone of this machine; false after a
+ * problem. */
+bool schedule_is_cron(struct binder *binder, const struct node *node, const char *field);
+bool schedule_is_zone(struct binder *binder, const struct node *node, const char *field);
+
 /* --- set.c --- */
 
 /* Applies each "path=value" of --set to the tree, in order; the later wins. That is before it is
@@ -76,6 +88,11 @@ void set_node(struct arena *arena, struct reporter *reporter, struct node *root,
  * FIELD_NONE after a problem. */
 field_id set_check_path(struct binder *binder, const struct entry *entry, const char *where,
 			const char *const never[], const char *why);
+
+/* --- retrain.c --- */
+
+/* Makes the tree of a spec, in which variables are expanded, that of a stage: see spec_stage(). */
+void retrain_make_stage(struct spec *spec, struct reporter *reporter, enum spec_field stage);
 
 /* --- load.c --- */
 
@@ -120,6 +137,8 @@ json_t *bind_field(struct binder *binder, field_id field, const struct entry *en
 /* The same; problems call the field `name`. */
 json_t *bind_field_as(struct binder *binder, field_id field, const char *name,
 		      const struct entry *entry);
+/* Returns the defaults of the members of an absent section, a new reference; NULL if none. */
+json_t *bind_defaults(field_id section);
 /* Returns a row's default as JSON, a new reference; NULL if it has none. */
 json_t *bind_default(field_id field);
 /* Parses text as the user could have written it for a row (a default, an example, an override):
@@ -136,10 +155,17 @@ void rules_environment(struct binder *binder); /* env, secrets, env_file, pass_e
  * end. */
 bool spec_has_toolkit(const struct spec *spec);
 void rules_sagemaker(struct binder *binder);
-void rules_modes(struct binder *binder); /* benchmark and debug */
-void sweep_check(struct binder *binder); /* sweep.c: which cells there are, and their values */
+/* What goes together: machines, images, versions (compatibility.h). */
+void rules_compatibility(struct binder *binder);
+void rules_modes(struct binder *binder);   /* benchmark and debug */
+void rules_retrain(struct binder *binder); /* data, gate, promote and their like */
+void sweep_check(struct binder *binder);   /* sweep.c: which cells there are, and their values */
 /* Checks the spec against its machines: workers against cores, a cost limit against the price. */
 void machine_check(struct binder *binder);
+/* Checks the row of a type against the engine: the names that SageMaker has, the figures that AWS
+ * Batch needs. */
+void type_check(struct binder *binder, enum spec_field field, const char *member,
+		const json_t *row);
 void lint_check(struct binder *binder);
 
 /* Checks the length and the width of phase 1. */
@@ -148,6 +174,8 @@ void phase_one_check(struct binder *binder);
 /* Returns the place of an entry: that of a scalar is its own, that of a map or list is its name,
  * which stands before it. */
 struct mark access_mark_of_entry(const struct entry *entry);
+/* Finds the place of a field or an entry by its path, as spec_position() does. */
+bool access_mark_of_path(const struct spec *spec, const char *dotted, struct mark *ret);
 /* The same of a row; the spec's first line if it was not written. */
 struct mark access_mark_of_field(const struct spec *spec, enum spec_field field);
 /* Returns the node written for a row, NULL if there is none. */

@@ -165,6 +165,27 @@ static struct entry *entry_of(struct setter *setter, struct node *root, const ch
 	}
 }
 
+/* True if a path is a field of this name at the top, or is in it. */
+static bool is_within(const char *path, const char *name)
+{
+	size_t len = strlen(name);
+
+	return text_starts(path, name) && (path[len] == '\0' || strchr(".[", path[len]));
+}
+
+/* True for a field that is a layer of the spec, which is reported. */
+static bool is_layer(struct setter *setter, const char *path)
+{
+	bool profiles = is_within(path, "profiles");
+
+	if (!profiles && !is_within(path, "extends"))
+		return false;
+	problem_hint(problem_error(setter->reporter, setter->at, path, "'%s' cannot be set", path),
+		     profiles ? "choose a profile: --use NAME"
+			      : "write it in the spec, or set the fields themselves");
+	return true;
+}
+
 static void apply_one(struct setter *setter, struct node *root)
 {
 	const char *equals = strchr(setter->set, '=');
@@ -179,6 +200,8 @@ static void apply_one(struct setter *setter, struct node *root)
 		return;
 	}
 	path = mem_copy_n(setter->set, (size_t)(equals - setter->set));
+	if (is_layer(setter, path))
+		return;
 	entry = entry_of(setter, root, path, &field);
 	if (!entry)
 		return;
@@ -193,7 +216,7 @@ void set_apply(struct arena *arena, struct reporter *reporter, struct node *root
 {
 	for (; sets && *sets; sets++) {
 		const char *set = node_arena_text(arena, *sets, strlen(*sets));
-		struct setter setter = { arena, reporter, set, { 0, 0, set } };
+		struct setter setter = { arena, reporter, set, { .set = set } };
 
 		apply_one(&setter, root);
 	}
@@ -225,14 +248,6 @@ static void unknown_path(struct binder *binder, const struct entry *entry, const
 	else
 		problem_hint(problem, "write the path as --set takes it: resources.nodes, "
 				      "env.NAME, hyperparameters.NAME");
-}
-
-/* True if a path is a field of this name at the top, or is in it. */
-static bool is_within(const char *path, const char *name)
-{
-	size_t len = strlen(name);
-
-	return text_starts(path, name) && (path[len] == '\0' || strchr(".[", path[len]));
 }
 
 /* Reports a key whose shape its free map does not take. */

@@ -47,7 +47,10 @@ struct problem {
 	char *message;    /* lower case, no full stop */
 	char *hint;       /* the cure, or NULL */
 	bool lint;        /* a warning: the spec stays valid */
+	bool remark;      /* a lint that is no warning: worth knowing, and often as it should be */
 	bool secret;      /* the line may hold a secret: never show it */
+	bool missing;     /* a field that a profile could add */
+	char *profiles;   /* the profiles with which it is one, "dev, gpu"; NULL: without any */
 };
 
 /* In file order, overrides last. Start from { 0 }. */
@@ -62,35 +65,60 @@ struct problems {
 void problems_release(struct problems *problems); /* for AUTO() */
 
 /* Returns "train.yaml:14:3: unknown field 'retires' in 'retry'", without the hint. A lint has
- * "warning: " before the message. The caller frees it. */
+ * "warning: " before the message, or "remark: ". The caller frees it. */
 char *problem_format(const struct problem *problem);
 
 struct spec;
 
+/* What a command line adds to the file, each NULL-terminated, or NULL. */
+struct spec_changes {
+	char *const *uses; /* names of profiles, the later on top */
+	char *const *sets; /* "path=value", above all profiles */
+};
+
 /* Looks up a variable for ${VAR}: NULL if it is unset. */
 typedef const char *spec_getenv_fn(const char *name);
 
-/* Reads and checks one spec. The function reads only that file, variables through `getenv_fn`
- * (NULL: the process's own), the names in the files of env_file and, if the spec names an instance
- * type, the user's own catalogue (instance.h). It starts stoker-derive for each derived value.
- * `sets` is a NULL-terminated array of "path=value" overrides, or NULL.
+/* Reads and checks one spec. The function reads only that file and those that it extends, the
+ * user's configuration, variables through `getenv_fn` (NULL: the process's own), the names in the
+ * files of env_file and, if the spec names an instance type, the user's own catalogue (instance.h).
+ * It starts stoker-derive for each derived value. `changes` may be NULL.
  *
  * 0: *ret is the spec; problems may hold lints.
  * -1 with *err set: the file could not be read at all (missing, a directory,
  *    no permission, no regular file): EXIT_SPEC with its name.
  * -1 without: problems holds at least one error. */
-int spec_load(const char *path, char *const *sets, spec_getenv_fn *getenv_fn, struct spec **ret,
-	      struct problems *ret_problems, struct err **err) STK_MUST_CHECK;
+int spec_load(const char *path, const struct spec_changes *changes, spec_getenv_fn *getenv_fn,
+	      struct spec **ret, struct problems *ret_problems, struct err **err) STK_MUST_CHECK;
 /* The same for text in memory; `file` names it in problems. */
-int spec_parse(const char *file, const char *text, size_t len, char *const *sets,
+int spec_parse(const char *file, const char *text, size_t len, const struct spec_changes *changes,
 	       spec_getenv_fn *getenv_fn, struct spec **ret, struct problems *ret_problems)
 	STK_MUST_CHECK;
+/* Checks a spec alone and with each of its profiles: its problems are those of all, each once, and
+ * name the profiles with which they are there. What is missing alone may be missing with a profile,
+ * too, as long as it is complete in one way.
+ *
+ * 0: *ret_ways is an array of {"use": name of the profile (absent: alone), "missing": [field…] that
+ *    make this way incomplete (empty: none)}, a new reference; the first is the spec alone.
+ * -1: as above. */
+int spec_check(const char *path, const struct spec_changes *changes, spec_getenv_fn *getenv_fn,
+	       json_t **ret_ways, struct problems *ret_problems, struct err **err) STK_MUST_CHECK;
 /* The same spec with more overrides: as it was read, whatever has become of its file. */
 int spec_with(const struct spec *spec, char *const *sets, struct spec **ret,
 	      struct problems *ret_problems) STK_MUST_CHECK;
 /* True if a text is meant as a spec, right or wrong: a map with version, name and command. */
 bool spec_is_one(const char *text, size_t len);
+/* Returns the names of the profiles that a spec has, valid or not: a new array. */
+json_t *spec_profiles_of(const char *path);
 void spec_freep(struct spec **spec); /* for AUTO() */
+
+/* --- The user's own configuration, for commands that read no spec. --- */
+
+/* Reads $STOKER_CONFIG, else stoker/config.yaml in $XDG_CONFIG_HOME or ~/.config. Returns 0 and the
+ * place of the runs and the AWS region that it names, each NULL if it does not; the caller frees
+ * them. -1 (EXIT_SPEC, with its place) if the file is wrong. */
+int spec_configuration(spec_getenv_fn *getenv_fn, char **ret_state, char **ret_region,
+		       struct err **err) STK_MUST_CHECK;
 
 /* --- Values. All are borrowed and valid as long as the spec. --- */
 
@@ -115,14 +143,28 @@ double spec_real(const struct spec *spec, enum spec_field field);
 #define SPEC_WORD ((int64_t)-1)
 int64_t spec_ms(const struct spec *spec, enum spec_field field);
 int64_t spec_bytes(const struct spec *spec, enum spec_field field);
+/* Reads a margin, which stays a text as written: "0.1%" is 0.001 and relative, "0.001" is that and
+ * absolute. False for anything else, and for what is negative or more than 100%. */
+bool spec_margin(const char *text, double *ret_value, bool *ret_relative);
 /* True if the field holds this word (or text). */
 bool spec_says(const struct spec *spec, enum spec_field field, const char *word);
 
 /* True if the user wrote the field, in the file or by --set. */
 bool spec_is_set(const struct spec *spec, enum spec_field field);
+/* True if the user's configuration gives the field. */
+bool spec_is_configured(const struct spec *spec, enum spec_field field);
 /* Finds the place of a field or an entry: "retry.backoff", "env.HOME", "metrics[1].regex". False
- * (and 0, 0) if it was not written. */
-bool spec_position(const struct spec *spec, const char *dotted, int *ret_line, int *ret_column);
+ * (and 0, 0) if it was not written. The file is "--set" for an override; NULL: not wanted. */
+bool spec_position(const struct spec *spec, const char *dotted, const char **ret_file,
+		   int *ret_line, int *ret_column);
+/* Returns where each value came from: field → {"file", "line", "column", "profile" (absent: none)}
+ * or
+ * {"option": "--set"}. What is not there has its default. A new reference. */
+json_t *spec_origins(const struct spec *spec);
+/* Returns the files that the spec extends, as problems name them: a new array. */
+json_t *spec_extended(const struct spec *spec);
+/* Returns the names of the spec's profiles, an array. Borrowed. */
+const json_t *spec_profiles(const struct spec *spec);
 /* Returns the text there, variables expanded but not ~: as it is on every machine; NULL if none
  * was written. Borrowed. */
 const char *spec_text(const struct spec *spec, const char *dotted);
@@ -131,8 +173,14 @@ const char *spec_override(const struct spec *spec, const char *dotted);
 const char *spec_file(const struct spec *spec);
 
 /* Returns the catalogue's data on resources.instance, as instance.h defines them; NULL if the
- * spec names no instance. */
+ * spec names no instance, or leaves it to this machine ("auto"). */
 const json_t *spec_instance(const struct spec *spec);
+/* What this machine is and shows, beside the type that it is said to be: a plan of engine local
+ * keeps it as "here". {"by": "spec" or "metadata", "devices", "gpus", "vcpus", "ram_bytes",
+ * "written": where "auto" was written}, or {"unknown": why nobody says the type}. NULL: not looked
+ * at. Borrowed; the other takes it over. */
+const json_t *spec_here(const struct spec *spec);
+void spec_put_here(struct spec *spec, json_t *here);
 
 /* The user's own rows of the failure table, those of the spec and of failures.yaml: an array of
  * {"regex","class","hint"}. Borrowed. */
@@ -143,8 +191,8 @@ json_t *spec_metrics(const struct spec *spec);
 /* The derived values: an array of {"field","expression","value": as text, of a number the shortest
  * digits that read back the same}, in spec order; NULL: none. Borrowed. */
 const json_t *spec_derived(const struct spec *spec);
-/* Returns USD per hour and node: resources.price or, if that is auto, the catalogue's. The
- * catalogue does not count on the local engine, which has no machine of AWS. 0: not known. */
+/* Returns USD per hour and node: resources.price or, if that is auto, the catalogue's. 0: not
+ * known. */
 double spec_price(const struct spec *spec);
 
 /* --- What the job gets. ---
@@ -224,6 +272,29 @@ json_t *spec_sweep(const struct spec *spec);
 /* Appends overrides of another cell to those of a cell that is made on top of it: all but its
  * name. */
 void spec_sweep_put_on_top(json_t *sets, const json_t *more);
+
+/* --- Retraining: the sections data, parent, evaluate, gate, infer, promote, schedule, driver. ---
+ */
+
+/* True if the spec has one of them. A spec without any is a training. */
+bool spec_retrains(const struct spec *spec);
+/* Returns a section with its defaults, though the spec does not have it: a new reference. Required
+ * members are absent then. Words ("none", "auto", "data.url", "checkpoint") are as written, places
+ * as spec_get() has them. */
+json_t *spec_section(const struct spec *spec, enum spec_field section);
+/* Returns all entries of the gate, that of evaluate.metric first: a new array of
+ *   {"metric", "direction", "against": "promoted", "max_drop": "0.1%" | "0.001", "confidence":
+ * "95%"}
+ *   {"metric", "against": "run:ID", "max_gap"}   {"metric", "at_least"}   {"metric", "at_most"}
+ * empty if there is no gate. */
+json_t *spec_gate(const struct spec *spec);
+/* Returns the spec as a stage of it runs, SPEC_EVALUATE or SPEC_INFER: with the command,
+ * hyperparameters and overrides of the stage, and its resources, image, env and job queue on top of
+ * the training's. All functions of this header tell of the stage then: spec_arguments(),
+ * spec_processes(), spec_price(), spec_key_ingredients() … `problems` is for what cannot be wrong
+ * once the spec itself was loaded. The stage must be in the spec. */
+int spec_stage(const struct spec *spec, enum spec_field stage, struct spec **ret,
+	       struct problems *ret_problems) STK_MUST_CHECK;
 
 /* --- What this version cannot do yet. --- */
 

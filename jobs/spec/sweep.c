@@ -98,7 +98,7 @@ static char *set_text(const char *path, const struct node *node)
 
 static field_id check_path(struct binder *binder, const struct entry *entry, const char *where)
 {
-	static const char *const never[] = { "sweep", "version", NULL };
+	static const char *const never[] = { "sweep", "version", "extends", "profiles", NULL };
 
 	return set_check_path(binder, entry, where, never, "cannot differ between cells");
 }
@@ -242,7 +242,7 @@ void sweep_check(struct binder *binder)
 
 /* ---- cells ---- */
 
-/* What a cell is called: the value of `name`, or what it sets: "batch_size=32, nodes=2". */
+/* The name of a cell: the value of `name`, or the values that it sets: "batch_size=32, nodes=2". */
 static void add_name(struct sb *name, const char *path, const char *value)
 {
 	static const char *const short_ones[] = { "hyperparameters.", "env." };

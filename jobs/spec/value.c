@@ -190,6 +190,19 @@ static json_t *convert_measure(const struct value_value *value)
 	return wrong(value, units_must_be(value->row->type), hint);
 }
 
+static json_t *convert_margin(const struct value_value *value)
+{
+	AUTO(auto_free) char *hint = NULL;
+	const char *text = value->node->text;
+	double number;
+	bool relative;
+
+	if (spec_margin(text, &number, &relative))
+		return json_string_nocheck(text);
+	hint = units_hint(FIELD_PERCENT, text, value->row->example);
+	return wrong(value, units_must_be(FIELD_MARGIN), hint);
+}
+
 /* True for an unquoted scalar that another reader of YAML would not take as a text. */
 static bool ambiguous(const struct value_value *value)
 {
@@ -281,13 +294,27 @@ static json_t *convert_path(const struct value_value *value)
 	return path ? json_string_nocheck(path) : NULL;
 }
 
+/* Shapes that a reader of their own knows better than a pattern. */
+static bool is_good(const struct value_value *value)
+{
+	AUTO(auto_free) char *field = node_path_text(value->path);
+
+	if (shape_is_regex(value->row->shape))
+		return good_regex(value);
+	if (value->row->shape == SHAPE_CRON)
+		return schedule_is_cron(value->binder, value->node, field);
+	if (value->row->shape == SHAPE_TIMEZONE)
+		return schedule_is_zone(value->binder, value->node, field);
+	return true;
+}
+
 static json_t *convert_string(const struct value_value *value)
 {
 	const struct shape_row *shape = &field_shape_rows[value->row->shape];
 
 	if (ambiguous(value))
 		return unquoted(value);
-	if (shape_is_regex(value->row->shape) && !good_regex(value))
+	if (!is_good(value))
 		return NULL;
 	if (!value_has_shape(value->binder, value->row->shape, value->node->text))
 		return wrong(value, shape->what, shape->hint);
@@ -323,9 +350,12 @@ json_t *value_convert(struct binder *binder, field_id field, const struct node *
 	case FIELD_SIZE:
 	case FIELD_PERCENT:
 		return convert_measure(&value);
+	case FIELD_MARGIN:
+		return convert_margin(&value);
 	case FIELD_STRING:
 		return convert_string(&value);
 	case FIELD_ANY:
+	case FIELD_OVERLAY:
 		return value_any(binder, node, path);
 	case FIELD_SECTION:
 	case FIELD_LIST:

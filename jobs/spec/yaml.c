@@ -42,7 +42,9 @@ struct yaml_reader {
 
 static struct mark mark_of(const struct yaml_reader *reader, yaml_mark_t mark)
 {
-	return (struct mark){ (int)mark.line + 1, (int)mark.column + 1, reader->set };
+	return (struct mark){ .line = (int)mark.line + 1,
+			      .column = (int)mark.column + 1,
+			      .set = reader->set };
 }
 
 /* Returns the reader's place, as "compile.overrides.env"; NULL at the top. The caller frees it. */
@@ -338,7 +340,9 @@ static struct mark problem_mark(const struct yaml_reader *reader, yaml_mark_t ma
 		characters += ((unsigned char)text[i] & 0xc0) != 0x80;
 	if (mark.index < characters)
 		return at;
-	return (struct mark){ at.line - 1, bytes_mark(text, len).column, at.set };
+	return (struct mark){ .line = at.line - 1,
+			      .column = bytes_mark(text, len).column,
+			      .set = at.set };
 }
 
 static void syntax_error(struct yaml_reader *reader, const yaml_parser_t *parser, const char *text,

@@ -53,6 +53,8 @@
  *   node-<k>/scratch/   (file) the same in precompile; removed when the command is over
  * and beneath the run's prefix (`runs/<run>/`):
  *   claim/<phase>       the attempt that may run the command of this phase (CLAIM_*)
+ *   tasks/<phase>/<task>/done.json  from the node that did it: a task of evaluate or infer is
+ *                       done, its outputs are in their place (TASK_DONE_FILE)
  * and in the order's checkpoint.root, beside the checkpoints themselves:
  *   <name>.stoker.json  from node 0: the checkpoint <name> is complete (MARK_*)
  *   shards/             from each node, if several have no folder in common: what it
@@ -85,6 +87,15 @@
  *
  * progress.json: {"v":1, "step": largest seen or absent, "bytes": of output,
  *   "compile": lines of the compiler}. Any rank's log may show the steps.
+ *
+ * tasks/<phase>/<task>/done.json: {"v":1, "task", "attempt", "node", "files": [{"file": beneath
+ *   "url", "size", "sha256"}…], "url": folder or URL that holds them, "metrics": {name:
+ *   number}, "metrics_from": "metrics.json" | "log" (both absent: the task told no number)}.
+ *   Written only if absent: whoever is second has done the same work, and its own is not used.
+ *   A number that is not finite is not in "metrics", but in "invalid": {name: as it was written}.
+ *   The first task also has "model": {"digest": of the candidate's pin, "files": [{"path","size",
+ *   "sha256"}…]}, as the node had them on its disk. The driver journals task.done from it, once for
+ * each task.
  *
  * failed.json: {"v":1, "node", "exit", "at": utc ms, "restart": number of the start
  *   (absent: 0)}, written only if absent for that start; drained.json likewise.
@@ -160,6 +171,8 @@ size_t order_progress_metric(const json_t *metrics);
 #define SERIES_FILE    "series"
 #define USAGE_FILE     "usage"
 #define LOCK_FILE      "lock"
+#define TASKS_DIR      "tasks/"
+#define TASK_DONE_FILE "done.json"
 #define CLAIM_DIR      "claim/"
 #define LOG_OFFSET     "%012llu"
 #define LOG_SEALED     ((size_t)64 << 10)

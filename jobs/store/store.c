@@ -161,19 +161,30 @@ int store_delete(struct store *store, const char *key, struct err **err)
 	return store->backend->remove(store, key, err);
 }
 
-int store_upload(struct store *store, const char *path, const char *key, struct err **err)
+static int upload_open_file(struct store *store, int fd, const char *name, const char *key,
+			    struct err **err)
 {
-	struct store_upload upload = { .path = path };
-	AUTO(auto_close) int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	struct store_upload upload = { .path = name, .fd = fd };
 
 	if (check_key(store, key, err) < 0)
 		return -1;
 	if (fd < 0 || fstat(fd, &upload.st) < 0)
-		return fs_error(err, errno, "cannot read '%s'", path);
+		return fs_error(err, errno, "cannot read '%s'", name);
 	if (!S_ISREG(upload.st.st_mode))
-		return err_set(err, EXIT_REFUSED, "cannot read '%s': not a regular file", path);
-	upload.fd = fd;
+		return err_set(err, EXIT_REFUSED, "cannot read '%s': not a regular file", name);
 	return store->backend->upload(store, &upload, key, err);
+}
+
+int store_upload(struct store *store, const char *path, const char *key, struct err **err)
+{
+	AUTO(auto_close) int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+
+	return upload_open_file(store, fd, path, key, err);
+}
+
+int store_upload_file(struct store *store, int fd, const char *key, struct err **err)
+{
+	return upload_open_file(store, fd, "a temporary file", key, err);
 }
 
 int store_download(struct store *store, const char *key, const char *path, struct err **err)

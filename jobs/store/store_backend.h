@@ -7,8 +7,10 @@
 #define STK_STORE_STORE_BACKEND_H
 
 #include "jobs/base/fs/fs.h"
+#include "jobs/base/hash.h"
 #include "jobs/store/store.h"
 
+struct store_digest;
 struct transfer_backend;
 
 /* A regular file that is being uploaded. */
@@ -40,8 +42,15 @@ struct store_backend {
 	int (*upload)(struct store *store, const struct store_upload *upload, const char *key,
 		      struct err **err);
 	int (*download)(struct store *store, const char *key, const char *path, struct err **err);
+	/* Copies an object of another store of this kind, as store_copy(): NULL, or the bytes need
+	 * not come here. */
+	int (*copy)(struct store *store, const char *key, struct store *from,
+		    const struct store_object *object, const char *want,
+		    char ret_sha256[SHA256_HEX], struct err **err);
 	/* Opens the store as the remote side of a sync: see transfer_backend.h. */
 	int (*backend)(struct store *store, struct transfer_backend **ret, struct err **err);
+	/* As store_sha256_all(). NULL: objects are files, which all cores read. */
+	void (*digests)(struct store *store, struct store_digest *digests, size_t count);
 };
 
 /* Every kind of store begins with this. */

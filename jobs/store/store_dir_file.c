@@ -29,18 +29,44 @@ int store_dir_root_open(struct store_dir *store, bool make, int *ret_fd, struct 
 	return 1;
 }
 
+/* Mode of a folder whose name may not be durable: the process that makes it may be killed before it
+ * has synced the folder above. Whoever finds it so syncs that before anything is put into it. */
+#define FRESH (S_ISVTX | 0700)
+
+/* Makes the name of a folder durable, if need be. Returns false with errno. */
+static bool settle(int dir, int fd, bool made)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return false;
+	/* A file system without modes shows another one. */
+	if (!made && (st.st_mode & 07777) != FRESH)
+		return true;
+	if (fsync(dir) < 0 && errno != EINVAL && errno != ENOTSUP)
+		return false;
+	(void)!fchmod(fd, 0700); /* if it stays so, the next one syncs once more */
+	return true;
+}
+
 /* Opens the folder `part`, never through a link. Returns 1, 0 if absent, -1 with errno. */
 static int step_down(int dir, const char *part, bool make, int *ret_fd)
 {
 	const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
 	int fd = openat(dir, part, flags);
+	bool made = fd < 0 && errno == ENOENT && make;
 
-	if (fd < 0 && errno == ENOENT && make) {
-		if (mkdirat(dir, part, 0700) < 0 && errno != EEXIST)
-			return -1;
-		if (fsync(dir) < 0 && errno != EINVAL && errno != ENOTSUP)
+	if (made) {
+		if (mkdirat(dir, part, FRESH) < 0 && errno != EEXIST)
 			return -1;
 		fd = openat(dir, part, flags);
+	}
+	if (fd >= 0 && make && !settle(dir, fd, made)) {
+		int failed = errno;
+
+		close(fd);
+		errno = failed;
+		return -1;
 	}
 	if (fd < 0) {
 		/* A file or a link is in the way: no object of this store lies behind it. */

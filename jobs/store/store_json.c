@@ -18,7 +18,7 @@ int store_json_get(struct store *store, const char *key, size_t max, json_t **re
 
 int store_json_put(struct store *store, const char *key, const json_t *value, struct err **err)
 {
-	AUTO(auto_free) char *text = js_line(value);
+	AUTO(auto_free) char *text = js_line_exact(value);
 
 	return store_put(store, key, text, strlen(text), err);
 }
@@ -26,7 +26,7 @@ int store_json_put(struct store *store, const char *key, const json_t *value, st
 int store_json_replace(struct store *store, const char *key, const char *tag, const json_t *value,
 		       struct err **err)
 {
-	AUTO(auto_free) char *text = js_line(value);
+	AUTO(auto_free) char *text = js_line_exact(value);
 
 	return tag ? store_replace_if_same(store, key, tag, text, strlen(text), err)
 		   : store_put_if_absent(store, key, text, strlen(text), err);

@@ -4,6 +4,7 @@ test. What it offers: tests/support/aws.py."""
 import pytest
 from aws import Aws
 from bucket_job import BucketJob
+from long_first import pytest_collection_modifyitems  # noqa: F401
 from who import World
 
 

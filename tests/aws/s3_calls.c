@@ -16,6 +16,7 @@
 
 #include "aws/s3/s3.h"
 #include "jobs/base/fs/fs.h"
+#include "jobs/base/hash.h"
 #include "jobs/base/text/js.h"
 
 struct call {
@@ -132,6 +133,22 @@ static int do_delete(struct call *c, struct err **err)
 	return s3_delete(c->aws, &c->place, err);
 }
 
+/* The object `from_key` of the same bucket, of this size and etag. */
+static int do_copy(struct call *c, struct err **err)
+{
+	const struct s3_source from = { { c->place.bucket, js_str(c->line, "from_key") },
+					(uint64_t)js_int(c->line, "size", 0),
+					js_str(c->line, "etag") };
+	char sha256[SHA256_HEX] = "";
+	int n = s3_copy(c->aws, &from, &c->place, (uint64_t)js_int(c->line, "whole_max", 0),
+			&c->outcome, err);
+
+	if (n > 0 && c->outcome.checksum.algorithm == S3_SHA256 && !c->outcome.checksum.of_part)
+		hash_base64_hex(c->outcome.checksum.value, sha256);
+	js_put_str(c->reply, "sha256", sha256);
+	return n;
+}
+
 static int do_leftovers(struct call *c, struct err **err)
 {
 	return s3_abort_leftovers(c->aws, &c->place, js_int(c->line, "idle_ms", 0), err);
@@ -143,7 +160,7 @@ static const struct {
 } calls[] = {
 	{ "list", do_list },     { "count", do_count },         { "head", do_head },
 	{ "get", do_get },       { "write", do_write },         { "download", do_download },
-	{ "delete", do_delete }, { "leftovers", do_leftovers },
+	{ "delete", do_delete }, { "leftovers", do_leftovers }, { "copy", do_copy },
 };
 
 static void answer(struct aws *aws, const json_t *line)

@@ -28,7 +28,8 @@ class Containers:
         self.engine, self.nodes, self.aws = engine, nodes, aws
         instance = "trn1.2xlarge" if nodes == 1 else "trn1.32xlarge"
         self.neuron = Installation(tmp_path / "neuron", STANDIN_INSTANCE=instance).with_boto3()
-        what = {"command": ["torchrun", "train.py"], "env": None, "health": {"device": False},
+        # Two processes on a node: each one asks for keys, and more of them would only ask again.
+        what = {"command": ["torchrun", "--nproc_per_node", "2", "train.py"], "env": None, "health": {"device": False},
                 "hyperparameters": {"lr": 0.1, "max_steps": 6, "save_steps": 3},
                 "compile": {"kind": "neuron", "cache_url": f"s3://{BUCKET}/cache", "max_steps": 3, "quiet_period": "0s"},
                 "metrics": [{"name": "step", "regex": "step: ([0-9]+)"}], "retry": {"attempts": 1}}

@@ -36,7 +36,7 @@ def test_a_run_on_batch_costs_what_its_jobs_had_their_machines_for(make):
     cost = status["cost"]
     expected = sum(rows.values()) / 100
     assert cost["accrued"] == pytest.approx(expected, abs=0.002)
-    assert cost["estimated"] == cost["accrued"]
+    assert cost["estimated"] == pytest.approx(cost["accrued"])  # sums of the same terms, in another order
     # Its machines were EC2's before that, which bills them: nobody here knows for what.
     assert "billable" not in cost and not any("billable" in row for row in status["attempts"])
     assert "billed" not in job.ok("status", "one").out
@@ -90,6 +90,7 @@ def test_a_run_on_sagemaker_costs_what_is_billed_and_what_was_kept(make, options
         assert cost["billable"] < cost["accrued"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("kind", "limits"), [(BatchJob, {"deadline": "110s"}), (SagemakerJob, {"cost": 1.1})],
                          ids=["deadline on batch", "cost on sagemaker"])
 def test_a_limit_reached_in_training_saves_before(make, kind, limits):

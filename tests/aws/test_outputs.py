@@ -122,6 +122,7 @@ def test_of_one_that_is_stopped(make, kind, how):
     job = make(kind, retry={"attempts": 1})
     job.also(SIMPLE)
     job.hold("train", 4)
+    job.write(checkpoint={**job.spec["checkpoint"], "grace": "2s"})  # it is held: it will not save
     nodes = 2 if kind == "batch-2" else 1
     driver = job.start("run", job.spec_path, "--id", "one")
     job.wait_for(lambda: len(job.effects("holds")) == nodes)

@@ -4,6 +4,7 @@ another home under another host name: warm."""
 import os
 import shutil
 
+import pytest
 import stoker as cli
 from quickstart import QUICKSTART, Job
 
@@ -26,6 +27,7 @@ class BucketQuickstart(Job):
         return result
 
 
+@pytest.mark.long
 def test_the_quickstart_on_s3_is_warm_from_another_machine(aws, tmp_path):
     job = BucketQuickstart(tmp_path, aws)
     job.stoker("run", job.spec, *SETS, "--set", "compile.quiet_period=1s", "--set", "hyperparameters.max_steps=200")

@@ -155,6 +155,7 @@ def test_what_a_retry_does_not_cure_is_named_and_ends_the_run(make, aws):
     assert "'Longest run time for a training job' is 432000" in result.out and "lower sagemaker.max_runtime" in result.out
 
 
+@pytest.mark.long
 def test_a_lost_reply_and_looks_without_an_answer_double_nothing(make, aws):
     job = make(compile=None)
     job.hold("train", 5)

@@ -54,7 +54,9 @@ def test_the_estimator(start):
 
 def test_the_same_job_on_several_machines(start):
     job, sets = start("machines", "compile.kind=none", "compile.overrides.hyperparameters=null",
-                      'command=["python3","train.py"]', "hyperparameters.max_steps=25", "sweep.repeat=1", "sweep.parallel=1")
+                      'command=["./torchrun","train.py"]', "hyperparameters.max_steps=25", "sweep.repeat=1", "sweep.parallel=1")
+    (job.source / "torchrun").write_text("#!/bin/sh\nexec python3 \"$@\"\n")
+    (job.source / "torchrun").chmod(0o755)
     result = job.stoker("sweep", job.spec_path, "--id", "m", "--json", *sets)
     assert result.code == 0, str(result)
     small, large, two, four = result.lines

@@ -11,7 +11,7 @@ from project import Project
 
 KEPT = json.loads((Path(__file__).parent / "data/estimator.json").read_text())
 ROLE = "arn:aws:iam::123456789012:role/sagemaker"
-IMAGE = "763104351884.dkr.ecr.eu-west-1.amazonaws.com/pytorch-training-neuronx:2.1"
+IMAGE = "763104351884.dkr.ecr.eu-west-1.amazonaws.com/pytorch-training-neuronx:2.9.0-neuronx-py312-sdk2.29.1-ubuntu24.04"
 
 
 class ToolkitJob(Project):
@@ -162,8 +162,66 @@ def test_the_plan_shows_the_command_that_runs(far, nodes, command):
     assert shown["train"][:5] == ["torchrun", "--nnodes", str(nodes), "--nproc_per_node", "2"]
 
 
+# What the SDK's PyTorch estimator adds for each (pytorch/estimator.py of 2.257.7).
+DISTRIBUTIONS = {
+    "torch_distributed": {"sagemaker_torch_distributed_enabled": "true", "sagemaker_instance_type": '"ml.c5.xlarge"'},
+    "pytorchddp": {"sagemaker_pytorch_ddp_enabled": "true", "sagemaker_instance_type": '"ml.c5.xlarge"'},
+    "none": {},
+}
+
+
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS)
+def test_each_distribution_is_asked_for_as_the_sdk_does(far, distribution):
+    far.write(resources={"instance": "ml.c5.xlarge"}, compile=None, command=["python3", "train.py"],
+              sagemaker={"role": ROLE, "launcher": "toolkit", "distribution": distribution})
+    plan = far.plan()
+    (call,), = [request["sends"] for request in plan["requests"]]
+    values = call["body"]["HyperParameters"]
+    ways = {name: value for name, value in values.items() if name.endswith("_enabled") or name.endswith("_type")}
+    assert ways == DISTRIBUTIONS[distribution], values
+    first = {"torch_distributed": "torchrun", "pytorchddp": "mpirun", "none": "python3"}[distribution]
+    assert plan["phases"][-1]["command"][0] == first, plan["phases"]
+
+
+def test_without_a_distribution_the_program_itself_runs(far):
+    far.write(resources={"instance": "ml.c5.xlarge", "nodes": 1}, compile=None, command=["python3", "train.py"],
+              hyperparameters={"steps": 3},
+              sagemaker={"role": ROLE, "launcher": "toolkit", "distribution": "none"})
+    (far.source / "train.py").write_text("import os, sys\nfor step in range(1, 4):\n    print('step:', step, flush=True)\n"
+                                         "print('loss: 0.5', sys.argv[1:], 'RANK' in os.environ, flush=True)\n")
+    shown = " ".join(far.plan()["phases"][-1]["command"])
+    far.run("--id", "one")
+    assert shown == "python3 train.py --steps 3" == said_to_run(far, "one", "train", 0)
+    log = far.ok("logs", "one").out
+    assert "loss: 0.5 ['--steps', '3'] False" in log, "no launcher has set a rank"
+
+
+WRONG_DISTRIBUTIONS = {
+    "phase 1 of Neuron": ({"distribution": "none"}, {"command": ["python3", "train.py"]},
+                          "sagemaker.distribution", "neuron_parallel_compile"),
+    "mpirun on Trainium": ({"distribution": "pytorchddp"}, {"compile": None}, "sagemaker.distribution", "Trainium"),
+    "torchrun, and none": ({"distribution": "none"}, {"compile": None}, "command[0]", "starts no torchrun"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG_DISTRIBUTIONS)
+def test_a_distribution_that_cannot_work_is_refused(far, name):
+    sagemaker, changes, field, words = WRONG_DISTRIBUTIONS[name]
+    far.write(sagemaker={"role": ROLE, "launcher": "toolkit", **sagemaker}, **changes)
+    told = far.stoker("--json", "validate", far.spec_path)
+    row, = [row for row in told.lines if not row.get("lint")]
+    assert told.code == 3 and row["field"] == field and words in row["message"] and row["hint"], str(told)
+
+
+def test_a_distribution_without_the_toolkit_is_told(far):
+    far.write(sagemaker={"role": ROLE, "launcher": "node", "distribution": "none"})
+    told = far.stoker("--json", "validate", far.spec_path)
+    row, = [row for row in told.lines if row["field"] == "sagemaker.distribution"]
+    assert told.code == 0 and row["lint"] and "toolkit" in row["message"], str(told)
+
+
 @pytest.mark.parametrize(("resources", "workers"), [
-    ({"instance": "ml.c5.xlarge"}, "1"), ({"instance": "trn2.48xlarge"}, "64"), ({"instance": "ml.trn9.huge"}, "<cores>")])
+    ({"instance": "ml.c5.xlarge"}, "1"), ({"instance": "ml.trn2.48xlarge"}, "64"), ({"instance": "ml.trn9.huge"}, "<cores>")])
 def test_workers_that_no_catalogue_knows_are_no_number(far, resources, workers):
     far.write(resources=resources, compile=None)
     command = far.plan()["phases"][0]["command"]

@@ -57,6 +57,7 @@ def kill_times(job, name, agent, times, last=None):
     return last
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind, name, node", [("local", "checkpointer", 0), ("batch", "uploader", 1)])
 def test_a_few_deaths_are_no_end_and_one_that_stays_dead_is(make, kind, name, node):
     job = make(kind)

@@ -8,7 +8,7 @@
 
 int main(int argc, char **argv)
 {
-	static const struct ckpt_owner owner = { "bench", "nonce", 1 };
+	static const struct ckpt_owner owner = { "bench", "nonce", 1, NULL, 0 };
 	struct ckpt ckpt = { 0 };
 	struct err *err = NULL;
 	AUTO(auto_free) char *folder = argc == 2 ? mem_copy(argv[1]) : NULL;

@@ -131,11 +131,49 @@ def check_large_mistake(bench, case):
     expect(json.loads(result.stdout.splitlines()[0])["file"], os.fspath(mistaken), "what is blamed")
 
 
+BATCH = {"version": "1", "name": "layers", "engine": "batch", "workspace": "s3://bucket/w", "image": "i:1",
+         "batch": "{job_queue: q}", "command": "[python3, train.py]", "resources": "{instance: r7i.metal-48xl}"}
+OWN = "version: 1\ninstances:\n  r7i.metal-48xl: {vcpus: 192, ram: 1536GiB}\n" + "".join(
+    f"  x{number}.large: {{vcpus: 2, ram: 8GiB, efa: 0, gbps: 10}}\n" for number in range(9))
+
+
+def layers(bench: Bench) -> SimpleNamespace:
+    """One spec from three files whose type is the last of our catalogue, and one file with a type of a catalogue of
+    ten rows."""
+    folder = bench.new("layers")
+    case = SimpleNamespace(three=folder / "three.yaml", one=folder / "one.yaml", own=folder / "own.yaml")
+
+    def write(path, names, more=""):
+        path.write_text("".join(f"{name}: {BATCH[name]}\n" for name in names) + more)
+
+    write(case.one, BATCH)
+    write(folder / "place.yaml", ("workspace", "image"))
+    write(folder / "queue.yaml", ("engine", "batch"))
+    write(case.three, ("version", "name", "command", "resources"), "extends: [place.yaml, queue.yaml]\n")
+    case.own.write_text(OWN)
+    return case
+
+
+def validate_three(bench, case):
+    return bench.process(bench.stoker, "validate", case.three, times=10)
+
+
+def validate_one(bench, case):
+    return bench.process(bench.stoker, "validate", case.one, times=10, env={"STOKER_INSTANCES": str(case.own)})
+
+
+def check_layers(bench, case, own, peer):
+    expect(own.text.splitlines()[0], f"{case.three} is valid", "three files")
+    expect(peer.text.splitlines()[0], f"{case.one} is valid", "one file")
+
+
 SPEC_ROWS = [
     Row("version", "stoker version", "curl --version", "an empty C program", Goal(1.0), "s", project, version, curl,
         empty, check_version, pairs=15),
     Row("validate", "validate a spec", "yaml+jsonschema", "an empty C program", Goal(1 / 15), "s", project, validate,
         schema_check, empty, check_validate),
+    Row("layers", "validate 3 files, catalogue of 142 rows", "1 file, catalogue of 10", "an empty C program", Goal(1.2),
+        "s", layers, validate_three, validate_one, empty, check_layers, pairs=15),
     Row("plan", "plan a spec", "yaml+jsonschema", "an empty C program", Goal(1 / 15), "s", project, plan, schema_check,
         empty, check_plan),
     Row("large", "validate 540 KB of spec", "bare libyaml", "an empty C program", Goal(4.0), "s", large, validate_large,

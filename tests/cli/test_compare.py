@@ -11,6 +11,8 @@ from datetime import datetime
 import pytest
 from project import Project
 
+JOIN_MS = 5  # step_times.h
+
 SCRIPT = """\
 import os, time
 for step in range(1, 1 + int(os.environ.get("STEPS", 30))):
@@ -170,7 +172,12 @@ def counting(tmp_path_factory):
 
 
 def times_of(site, run, name, warm):
-    steps = [(row["step"], at(row["at"])) for row in site.ok("--json", "metrics", run, name).lines]
+    """Steps and seconds that are measured. Readings that were read together, as on a slow machine, are of one time:
+    the first of them counts."""
+    steps = []
+    for row in site.ok("--json", "metrics", run, name).lines:
+        if not steps or at(row["at"]) - steps[-1][1] >= JOIN_MS:
+            steps.append((row["step"], at(row["at"])))
     spans = [(b[0] - a[0], b[1] - a[1]) for a, b in zip(steps, steps[1:], strict=False) if a[0] >= warm]
     return sum(count for count, _ in spans), sum(ms for _, ms in spans) / 1000
 
@@ -189,7 +196,7 @@ def test_samples_are_those_of_the_spec_or_as_the_log_counts_them(counting):
 def test_epochs_are_measured_where_there_are_no_steps(counting):
     row, = counting.ok("--json", "compare", "epochs").lines
     count, seconds = times_of(counting, "epochs", "epoch", 1)
-    assert (row["unit"], row["steps"], count) == ("epoch", 4, 4), row
+    assert (row["unit"], row["steps"]) == ("epoch", count) and 1 <= count <= 4, row
     assert close(row["step_seconds_mean"], seconds / count) and close(row["samples_per_second"], 48 * count / seconds)
     assert "no metric 'step'" in counting.ok("compare", "epochs").err
     both = counting.ok("compare", "steps", "epochs").err  # by their samples
@@ -241,3 +248,10 @@ def test_a_run_without_metrics_cannot_be_compared(runs):
         assert result.code == 4 and "bare has no metrics" in result.err and "help metrics" in result.cure, str(result)
     error = runs.stoker("--json", "metrics", "bare").lines[-1]["error"]
     assert error["code"] == 4 and json.dumps(error)
+
+
+def test_runs_of_different_metrics_are_compared_by_what_they_have_and_that_is_said(runs):
+    runs.run("--id", "lossless", "--set", 'metrics=[{name: step, regex: "^step: ([0-9]+)"}]', "--set", "env.WAIT=0.02")
+    said = runs.ok("compare", "base-1", "lossless", "--json")
+    assert "run lossless has no metric 'loss': no value of it is compared" in said.err
+    assert close(said.lines[0]["value"], 1 / 30) and "value" not in said.lines[1] and said.lines[1]["steps"] == 20

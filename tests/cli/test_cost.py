@@ -44,7 +44,7 @@ def test_the_catalogue_prices_machines_and_counts_their_cores(project):
     project.write(**BATCH, resources={"instance": "trn1.32xlarge", "nodes": 2}, limits={"cost": 100},
                   command=["torchrun", "--nproc_per_node", 16, "train.py"])
     said = project.ok("plan", project.spec_path)
-    assert "cost:    43.00 USD an hour: nodes: 2, trn1.32xlarge at 21.5 USD (us-east-1, 2026-06-25" in said.out
+    assert "cost:    43.00 USD an hour: nodes: 2, trn1.32xlarge at 21.5 USD (us-east-1, 2026-07-20" in said.out
     assert "the price is that of us-east-1; prices in us-west-2 may differ" in said.out
     assert "16 of the 32 cores of 'trn1.32xlarge' stay unused and are paid for" in said.err
     assert project.plan()["cost"]["price_from"]["region"] == "us-east-1"

@@ -136,7 +136,7 @@ def test_every_field_has_help_of_its_own():
 def test_a_field_that_is_called_like_a_command_is_pointed_to():
     commands = {row["command"] for row in COMMANDS}
     both = [row["field"] for row in FIELDS if row["field"] in commands]
-    assert both == ["version", "metrics", "sweep"]
+    assert both == ["version", "metrics", "sweep", "promote"]
     for name in both:
         assert f"stoker help spec.{name}" in " ".join(cli.stoker("help", name).out.split())
     assert cli.stoker("help", "spec.name").out == cli.stoker("help", "name").out
@@ -183,7 +183,9 @@ def test_a_job_gets_what_the_table_says_and_nothing_else(project):
             assert any(fnmatchcase(name, row) for row in given | kind | passed), name
         assert passed <= got
     # Those that are there only now and then, and the other compile kind's.
-    rare = {"STOKER_INIT_FROM", "STOKER_RESUME_FROM", "STOKER_DATA_MANIFEST", "STOKER_COMPILE_WORKERS",
+    rare = {"STOKER_STAGE", "STOKER_MODEL", "STOKER_MODEL_ROLE", "STOKER_REPEAT", "STOKER_SHARD", "STOKER_SHARDS",
+            "STOKER_INIT_FROM", "STOKER_RESUME_FROM", "STOKER_DATA_MANIFEST", "STOKER_DATA_DIR",
+            "STOKER_COMPILE_WORKERS",
             "STOKER_CACHE_DIR", "RUN_NEURON_PARALLEL_COMPILE", "NEURON_COMPILE_CACHE_URL",
             "CCOM_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME", "FI_PROVIDER",
             "FI_EFA_USE_DEVICE_RDMA", "FI_EFA_FORK_SAFE", "NEURON_RT_ROOT_COMM_ID",

@@ -27,7 +27,7 @@ def with_late(project, steps, price=None):
 def test_one_graph_is_one_graph(project):
     said = with_late(project, (15,))
     assert re.search(r"phase 2: +1 graph compiled in ", said), said
-    assert "graphs compiled during training: 1; " in said
+    assert "train: graphs compiled as it ran: 1; " in said
     assert not re.search(r"\b1 graphs\b", said + project.ok("status").out), said
 
 
@@ -38,12 +38,53 @@ def test_seconds_are_money_where_the_price_is_known(project):
     assert jit["cost"] == pytest.approx(jit["seconds"] / 100)
     assert project.events(kind="jit.compiled")[-1]["cost"] == pytest.approx(jit["cost"])
     assert re.search(r"phase 2: +2 graphs compiled in .*, 0\.00 USD", said), said
-    assert re.search(r"graphs compiled during training: 2; [0-9.e-]+ s, [0-9.e-]+ USD", said), said
+    assert re.search(r"train: graphs compiled as it ran: 2; [0-9.e-]+ s, [0-9.e-]+ USD", said), said
 
 
 def test_without_a_price_there_is_no_cost(project):
     said = with_late(project, (15,))
     assert "cost" not in project.status()["jit"] and "USD" not in said
+
+
+EVALUATES = """
+import json, os, pathlib
+from train import compile_graph
+for name in ("first", "second"):
+    compile_graph(f"{name}_of_evaluation", "float32[3]")
+(pathlib.Path(os.environ["STOKER_OUTPUT_DIR"]) / "metrics.json").write_text(json.dumps({"accuracy": 1}))
+"""
+SAVES = """
+    if number == args.max_steps:
+        import os, pathlib
+        head = b'{"w":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}'
+        path = pathlib.Path(os.environ["STOKER_CHECKPOINT_DIR"]) / f"step-{number}.safetensors"
+        path.write_bytes(len(head).to_bytes(8, "little") + head + bytes(4))
+"""
+
+
+def test_evaluation_has_a_count_of_its_own(project):
+    """Its first attempt is not the training's first attempt, and its machines have another price."""
+    project.extra(LATE.format(steps=(15,)) + SAVES)
+    (project.source / "evaluate.py").write_text(EVALUATES)
+    project.write(resources={"price": 36.0}, gate=[{"metric": "accuracy", "at_least": 0.9}],
+                  evaluate={"command": ["/usr/bin/python3", "evaluate.py"], "resources": {"price": 360.0}})
+    said = project.run().text
+    status = project.status()
+    jit, evaluation = status["jit"], status["evaluate"]["jit"]
+    assert (jit["graphs"], evaluation["graphs"]) == (1, 2) and not set(jit["names"]) & set(evaluation["names"])
+    assert jit["cost"] == pytest.approx(jit["seconds"] / 100)
+    assert evaluation["cost"] == pytest.approx(evaluation["seconds"] / 10) and evaluation["cost"] > 0
+    # So do its machines have another price, in all that is said of the run's cost.
+    cost, ledger = status["cost"], status["ledger"]
+    assert ledger["evaluate"] / 50 < cost["bins"]["evaluate"] <= ledger["evaluate"] / 10 + 1e-9
+    assert cost["bins"]["steps"] <= ledger["steps"] / 100 + 1e-9
+    # By bin, and by what each phase took.
+    assert cost["accrued"] == pytest.approx(sum(cost["bins"].values())) == pytest.approx(cost["estimated"])
+    assert re.search(r"phase 2: +1 graph compiled in ", said) and "1 of 1 tasks done, 2 graphs compiled" in said
+    assert "evaluate: graphs compiled as it ran: 2; " in said
+    # Once they are in the cache none is compiled.
+    project.run("--id", "again")
+    assert project.status("again")["evaluate"]["jit"]["graphs"] == project.status("again")["jit"]["graphs"] == 0
 
 
 def test_every_node_waits_for_a_compilation(project):

@@ -303,6 +303,7 @@ def test_where_no_machine_is_named_the_front_end_decides_and_the_plan_says_so(pr
     ({"command": ["/opt/bin/neuron_parallel_compile", "torchrun", "train.py"]}, "neuron_parallel_compile"),
     ({"engine": "sagemaker", "workspace": "s3://bucket/w", "image": "i:1",
       "sagemaker": {"role": "arn:aws:iam::123456789012:role/r", "launcher": "toolkit"},
+      "resources": {"instance": "ml.trn1.32xlarge"},
       "compile": {"kind": "neuron", "cache_url": "s3://bucket/c", "parallel": 4}}, "toolkit"),
 ])
 def test_it_is_refused_where_we_do_not_start_the_front_end(project, changes, words):

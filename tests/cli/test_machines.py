@@ -77,7 +77,7 @@ class Machine:
 
 
 # What a type's name makes likely: vCPUs, GiB, Neuron devices.
-ROWS = {"m9.huge": (4, 16, 0), "c5.4xlarge": (16, 32, 0), "r6i.large": (2, 16, 0), "m5.metal": (4, 16, 0),
+ROWS = {"m9.huge": (4, 16, 0), "c9.4xlarge": (16, 32, 0), "r9i.large": (2, 16, 0), "m9.metal": (4, 16, 0),
         "trn9.48xlarge": (192, 768, 1)}
 
 
@@ -125,7 +125,7 @@ def test_where_nothing_is_asked_for_by_figures_a_type_may_be_unknown(machine, en
 
 
 GPUS = ["p2.xlarge", "p3.2xlarge", "p3dn.24xlarge", "p4d.24xlarge", "p4de.24xlarge", "p5.48xlarge", "p5en.48xlarge",
-        "p6-b200.48xlarge", "g3s.xlarge", "g4dn.xlarge", "g4ad.4xlarge", "g5.xlarge", "g5g.xlarge", "g6.xlarge",
+        "p6-b200.48xlarge", "g3s.xlarge", "g4dn.xlarge", "g5.xlarge", "g5g.xlarge", "g6.xlarge",
         "g6e.xlarge", "gr6.4xlarge"]
 
 
@@ -149,7 +149,7 @@ def test_a_gpu_type_of_a_group_is_refused(machine):
     assert problem["field"] == "sagemaker.instance_groups[1].instance" and problem["line"] == 11, problem
 
 
-@pytest.mark.parametrize("instance", ["dl1.24xlarge", "vt1.3xlarge", "f1.2xlarge"])
+@pytest.mark.parametrize("instance", ["dl1.24xlarge", "vt1.3xlarge", "f1.2xlarge", "g4ad.4xlarge"])
 def test_other_accelerators_are_refused_too(machine, instance):
     machine.own(f"{instance}: {{devices: 8, vcpus: 96, ram: 768GiB}}")
     machine.write(instance).refused(f"'{instance}' has accelerators")
@@ -157,7 +157,7 @@ def test_other_accelerators_are_refused_too(machine, instance):
 
 def test_the_catalogue_says_what_a_name_does_not(machine):
     machine.write("h9.xlarge")
-    machine.own("h9.xlarge: {devices: 8, vcpus: 96, ram: 768GiB, accelerator: gpu}")
+    machine.own("h9.xlarge: {devices: 8, vcpus: 96, ram: 768GiB, accelerator: nvidia}")
     machine.refused("'h9.xlarge' has GPUs")
     machine.own("h9.xlarge: {devices: 8, vcpus: 96, ram: 768GiB}")
     machine.refused("8 devices", "accelerator: neuron")
@@ -165,7 +165,7 @@ def test_the_catalogue_says_what_a_name_does_not(machine):
     assert list(machine.devices()) == ["/dev/neuron0", "/dev/neuron1"]
     machine.own("h9.xlarge: {vcpus: 96, ram: 768GiB, accelerator: magic}")
     said = machine.stoker("validate", "stoker.yaml")
-    assert said.code == 3 and "'accelerator' of an instance type must be neuron, gpu" in said.err, str(said)
+    assert said.code == 3 and "'accelerator' of an instance type must be neuron, nvidia, other or none" in said.err, str(said)
 
 
 @pytest.mark.parametrize("instance", ["c5.4xlarge", "m5.large", "hpc7g.4xlarge", "inf9.x"])

@@ -4,6 +4,7 @@ import os
 import random
 import shutil
 import signal
+import time
 
 import pytest
 import stoker as cli
@@ -146,3 +147,27 @@ def test_two_runs_that_share_the_empty_cache_copy_one_at_a_time(project, other):
     assert said[0] == "the compile cache is not empty: nothing is preloaded" and "was empty, and is preloaded" in said[1]
     assert phases(project, "one") == phases(project, "two") == ["train"]
     assert files(project.cache) == files(other)
+
+
+def test_a_run_in_the_background_copies_there_and_hears_a_stop(project, other):
+    """The first run stands still in the middle of its copy, so that the second waits."""
+    fill(other)
+    preload(project, other)
+    one = project.start("run", project.spec_path, "--id", "one")
+    cli.until(lambda: len(list(project.cache.glob("jit_filler-*"))) > 20)
+    one.send_signal(signal.SIGSTOP)
+    assert (project.cache / BEGUN).exists()
+    project.ok("run", project.spec_path, "--id", "two", "--detach")
+    assert project.status("two")["driver"] and not project.events("two", "cache.preloaded")
+    project.ok("stop", "two")
+    assert project.stoker("wait", "two").code == 6 and phases(project, "two") == []
+    # A stop of the copy itself: it is heard between two objects.
+    stop = project.start("stop", "one")
+    cli.until(lambda: project.events("one", "request.stop"))
+    time.sleep(1.1)  # longer than between two looks, of which none is due before
+    one.send_signal(signal.SIGCONT)
+    assert cli.finish(one).code == 6 and cli.finish(stop).code == 0
+    assert (project.cache / BEGUN).exists() and not project.events("one", "cache.preloaded")
+    assert len(list(project.cache.glob("jit_filler-*"))) < 400
+    project.run("--id", "three")
+    assert phases(project, "three") == ["train"] and files(project.cache) == files(other)

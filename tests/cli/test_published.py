@@ -53,10 +53,16 @@ def test_each_schema_is_one_and_is_closed(of):
 
 def test_every_row_of_the_table_is_in_a_schema_and_none_is_left_over():
     defs = {}
-    for of in NAMES:
+    for of in set(NAMES) - {"spec"}:
         defs |= json.loads(printed("schema", "--of", of)).get("$defs", {})
     rows = [row for row in table() if row["key"] != "*"]
+    # A part that is only keys of other parts has no schema of its own.
+    within = {name for path in (cli.ROOT / "jobs/report/printed").glob("*.def")
+              for name in re.findall(r'^KEYS_OF\("(\w+)"\)', path.read_text(), re.M)} - set(defs)
     for row in rows:
+        if row["of"] in within:
+            assert any(row["key"] in one["properties"] for one in defs.values()), row
+            continue
         one = defs[row["of"] if row["of"] != "event" else "run.created"]
         assert row["key"] in one["properties"] and (row["key"] not in one["required"]) == row["optional"], row
     told = {row["of"] for row in rows}

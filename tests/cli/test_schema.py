@@ -94,7 +94,7 @@ def test_init_lists_templates_by_the_steps_of_porting_a_model():
             steps[at].append(line.split()[0])
         else:
             steps[at := line] = []
-    assert list(steps) == ["does it fit", "make it run", "make it fast", "make it converge"]
+    assert list(steps) == ["does it fit", "make it run", "make it fast", "make it converge", "keep it up to date"]
     assert sorted(name for each in steps.values() for name in each) == names()
     assert all(steps.values())
     rows = [json.loads(line) for line in cli.stoker("init", "--list", "--json").out.splitlines()]

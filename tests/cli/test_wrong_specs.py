@@ -58,7 +58,7 @@ WRONG = {
     "ignore of nothing known": (HEAD + "compile:\n  ignore: [«hyperparams.lr]\n", "compile.ignore[0]", ["hyperparams.lr"], ["hyperparameters"]),
     "dash in a flag": ("version: 1\nname: x\ncommand: [python3, train.py, «\u2013\u2013lr=1]\n", "command[2]", ["en dash", "\u2013"], ["--"]),
     "dash in a variable": (HEAD + "env: {NEURON_CC_FLAGS: «\"\u2013O1\"}\n", "env.NEURON_CC_FLAGS", ["en dash"], ["-"]),
-    "bad cron": (HEAD + "schedule:\n  cron: «61 3 * * MON\n", "schedule.cron", [], []),
+    "bad cron": (HEAD + "promote: {when: manual}\nschedule:\n  cron: «61 3 * * MON\n", "schedule.cron", [], []),
 }
 
 
@@ -217,7 +217,7 @@ def test_validate_reads_nothing_but_the_spec(project):
 
 UNREADY = {
     "engine": "slurm",
-    "schedule": {"cron": "0 3 * * MON"},
+    "slurm": {"partition": "trn"},
 }
 
 

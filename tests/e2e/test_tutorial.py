@@ -1,4 +1,4 @@
-"""docs/tutorial.md, typed as it stands there, in one shell, in a home of its own: each command
+"""docs/tutorial.md and docs/retraining.md, typed as they stand there, in one shell, in a home of its own: each command
 does what the text says, and prints what it shows."""
 
 import os
@@ -19,9 +19,9 @@ class Step:
     shown: list = field(default_factory=list)
 
 
-def tutorial():
+def tutorial(page="tutorial"):
     """The commands of the tutorial, with what is shown beneath each."""
-    text = (cli.ROOT / "docs/tutorial.md").read_text()
+    text = (cli.ROOT / f"docs/{page}.md").read_text()
     steps = []
     for block in re.findall(r"^```console\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
         for line in block.splitlines():
@@ -60,13 +60,18 @@ def test_the_tutorial_goes_from_the_first_spec_to_a_resumed_run():
         assert words in typed
 
 
+@pytest.fixture(scope="module", params=["tutorial", "retraining"])
+def page(request):
+    return request.param
+
+
 @pytest.fixture(scope="module")
-def session(tmp_path_factory):
+def session(tmp_path_factory, page):
     """What each command printed and how it ended, from one shell that was typed at
     in the root of the repository."""
     home = tmp_path_factory.mktemp("home")
     script = "".join(f"{step.command}\nstatus=$?; printf '\\n{END} %d\\n' $status; (exit $status)\n"
-                     for step in tutorial())
+                     for step in tutorial(page))
     environment = {name: value for name, value in os.environ.items() if name in ("LANG", "TMPDIR")}
     done = subprocess.run(["bash", "-c", f"exec 2>&1\n{script}"], cwd=cli.ROOT, stdin=subprocess.DEVNULL, text=True,
                           stdout=subprocess.PIPE, timeout=900,
@@ -75,8 +80,8 @@ def session(tmp_path_factory):
     return re.findall(rf"(.*?)\n?{END} (\d+)\n", done.stdout, re.DOTALL)
 
 
-def test_every_command_does_what_the_tutorial_says(session):
-    steps = tutorial()
+def test_every_command_does_what_the_tutorial_says(session, page):
+    steps = tutorial(page)
     assert len(session) == len(steps), session
     for i, (step, (said, status)) in enumerate(zip(steps, session)):
         looked_at = i + 1 < len(steps) and steps[i + 1].command == "echo $?"

@@ -66,7 +66,7 @@ static void check_fields(const struct spec *spec)
 		enum spec_field field = (enum spec_field)n;
 		const json_t *value = spec_get(spec, field);
 		int line = 0, column = 0;
-		bool placed = spec_position(spec, field_table[field].path, &line, &column);
+		bool placed = spec_position(spec, field_table[field].path, NULL, &line, &column);
 
 		MUST(!value || !json_is_string(value) || spec_str(spec, field));
 		MUST(value || (!spec_str(spec, field) && spec_int(spec, field) == 0));
@@ -139,7 +139,9 @@ static struct spec *load(struct span file, char *const *sets)
 	AUTO(problems_release) struct problems problems = { 0 };
 	AUTO(auto_free) char *copy = span_copy(file);
 	struct spec *spec = NULL;
-	int loaded = spec_parse("spec.yaml", copy, file.len, sets, one_variable, &spec, &problems);
+	const struct spec_changes changes = { NULL, sets };
+	int loaded =
+		spec_parse("spec.yaml", copy, file.len, &changes, one_variable, &spec, &problems);
 
 	MUST(loaded == 0 || loaded == -1);
 	MUST((loaded == 0) == (spec != NULL));

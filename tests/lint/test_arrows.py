@@ -11,22 +11,25 @@ import tree
 ARROWS = {
     "base": [],
     "flow": ["base/clock.h", "base/exitcode.h", "base/step_rate.h"],  # plain types and what is inline
-    "spec": ["base"],
+    "calendar": [],
+    "spec": ["calendar", "base"],
     "aws": ["base"],
     "store": ["aws", "base"],
     "source": ["store", "base"],
     "cache": ["store", "base"],
     "checkpoint": ["store", "base"],
+    "model": ["store", "base"],
     "series": ["store", "base"],
+    "data": ["store", "base"],
     "engine": ["store", "aws", "base"],
     "report": ["flow", "base"],
-    "node": ["series", "cache", "checkpoint", "source/archive.h", "store", "aws/credentials/secret.h", "aws/credentials/secrets.h",
+    "node": ["series", "data", "cache", "checkpoint", "source/archive.h", "store", "aws/credentials/secret.h", "aws/credentials/secrets.h",
              "base"],
     "post": ["base/process/program.h"],
     "launch": [],
     "derive": [],
-    "run": ["flow", "spec", "engine", "source", "series", "cache", "checkpoint", "store",
-            "aws", "base"],
+    "run": ["flow", "spec", "engine", "source", "series", "data", "cache", "checkpoint", "model",
+            "store", "aws", "base"],
 }
 HOUSE = r"(jobs|aws|cmd)/"
 CMD_MAY_USE = sorted(ARROWS)

@@ -18,6 +18,7 @@ SEAMS = {
     "credentials_forget": "the same, of credentials",
     "profile_parse": "the fuzzer reads a text a few thousand times a second, without files",
     "spec_parse": "the same, of a spec",
+    "metrics_file_parse": "the same, of metrics.json",
     "flow_rule_find": "the simulator and the tests of the flow see which rule an event fires",
     "flow_rule_count": "the simulator sees that every rule was reached",
     "flow_rule_name": "the simulator says which rule was not",

@@ -9,10 +9,10 @@ import pytest
 import tree
 
 BUILD = tree.ROOT / os.environ.get("STOKER_BUILD", "build/clang")
-BOXES = ("base", "store", "engine", "cache", "checkpoint", "source", "run", "node")
+BOXES = ("base", "store", "engine", "cache", "checkpoint", "model", "source", "run", "node")
 # Without a mutable static: what they know lies in what they are given. Those of base, source and aws
 # are swapped with the process.
-STATELESS = ("run", "node", "engine", "store", "cache", "checkpoint")
+STATELESS = ("run", "node", "engine", "store", "cache", "checkpoint", "model")
 
 
 def symbols(library, *options):

@@ -101,4 +101,5 @@ def main() -> None:
     call("end", args)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -5,7 +5,8 @@
 #include "jobs/flow/flow.h"
 
 static const char *const flow_state_names[FLOW_STATE_COUNT] = {
-	"new", "planned", "precompile", "verify", "train", "ending", "ended",
+	"new",  "planned", "precompile", "verify", "train", "evaluate",
+	"gate", "infer",   "promote",    "ending", "ended", "paused",
 };
 static const char *const attempt_state_names[ATTEMPT_STATE_COUNT] = {
 	"none", "intended", "uncertain", "submitted", "running", "lost", "failed", "backoff",
@@ -18,6 +19,9 @@ static const char *const effect_kind_names[EFFECT_KIND_COUNT] = {
 	[EFFECT_SUBMIT] = "submit",
 	[EFFECT_WATCH] = "watch",
 	[EFFECT_CHOOSE_CHECKPOINT] = "choose a checkpoint",
+	[EFFECT_CHOOSE_CANDIDATE] = "choose the candidate",
+	[EFFECT_JUDGE] = "judge",
+	[EFFECT_PROMOTE] = "promote",
 	[EFFECT_DRAIN] = "drain",
 	[EFFECT_STOP] = "stop",
 	[EFFECT_LEAVE] = "leave",
@@ -26,5 +30,12 @@ static const char *const effect_kind_names[EFFECT_KIND_COUNT] = {
 	[EFFECT_DONE] = "done",
 	[EFFECT_SETTLE] = "settle what a damaged journal has lost",
 };
+
+/* Attempt states mean something only in these. */
+static inline bool state_has_attempts(int state)
+{
+	return state == FLOW_PRECOMPILE || state == FLOW_TRAIN || state == FLOW_EVALUATE ||
+	       state == FLOW_INFER;
+}
 
 #endif

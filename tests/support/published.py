@@ -8,11 +8,11 @@ import subprocess
 
 import jsonschema
 
-EVENTS = ("run", "attach", "resume", "stop", "events")
-NAMES = {"cache pull": "copy", "cache push": "copy", "cp": "copy", "wait": "status"}
+EVENTS = ("run", "retrain", "attach", "resume", "stop", "events")
+NAMES = {"cache pull": "copy", "cache push": "copy", "cp": "copy", "wait": "status", "schedule run": "events"}
 COMMANDS = (*EVENTS, "init", "validate", "plan", "status", "rm", "list", "logs", "version", "completion", "help",
-            "cp", "wait", "diff", "metrics", "compare", "sweep", "report", "stats", "export", "exec", "cache", "schema", "complete",
-            "manual")
+            "cp", "wait", "diff", "metrics", "compare", "sweep", "report", "stats", "machines", "export", "exec", "cache", "schedule", "schema", "complete",
+            "manual", "promote", "rollback", "lineage")
 # The word behind one of these is its value, and no command.
 WITH_VALUE = ("--state", "--profile", "--region", "--color")
 
@@ -29,9 +29,9 @@ def schema_of(argv: list) -> str | None:
         return None
     if helps:
         return "help"
-    if command == "cache":
+    if command in ("cache", "schedule"):
         command = " ".join(words[at:at + 2])
-    if command in NAMES or command.startswith("cache "):
+    if command in NAMES or command.startswith(("cache ", "schedule ")):
         return NAMES.get(command, command.replace(" ", "-"))
     if command == "run" and "--dry-run" in words:
         return "plan"

@@ -148,6 +148,8 @@ static struct budget budget_before(const struct story *story, enum phase phase, 
 				count_failure(&b, ev);
 		} else if (phase == PHASE_PRECOMPILE && !open && begins_anew(story, ev)) {
 			b = (struct budget){ 0 };
+		} else if (ev->kind == EV_TASK_DONE && ev->phase == phase) {
+			b.failures_without_checkpoint = 0; /* what a task failed of stays */
 		} else if (ev->kind == EV_CHECKPOINT_CHOSEN) {
 			known = EVENT_HAS(ev, step) ? ev->step : -1;
 		} else if (ev->kind == EV_CHECKPOINT_COMPLETE && phase == PHASE_TRAIN &&
@@ -181,6 +183,26 @@ static void check_budget_used(const struct story *story, const struct event *ev)
 			    flow_phase_names[ev->phase]);
 }
 
+/* Has the task in which the last attempt before event `seq` failed done so three times, for one
+ * cause? Then its input is bad, and no retry cures that. */
+static bool is_bad_task(const struct story *story, int64_t seq)
+{
+	const struct story_event *told = story_last(story, EV_ATTEMPT_ENDED, seq);
+	const struct event *last = told ? &told->event : NULL;
+	int times = 0;
+
+	if (!last || !EVENT_HAS(last, task) || !EVENT_HAS(last, signature))
+		return false;
+	for (int64_t i = 0; i < seq - 1; i++) {
+		const struct event *ev = &story->events[i].event;
+
+		times += ev->kind == EV_ATTEMPT_ENDED && ev->phase == last->phase &&
+			 EVENT_HAS(ev, task) && strcmp(ev->task, last->task) == 0 &&
+			 EVENT_HAS(ev, signature) && strcmp(ev->signature, last->signature) == 0;
+	}
+	return times >= 3;
+}
+
 /* A failure that retries may cure ends a run only once these are used up. */
 static void check_retries_left(const struct story *story, const struct event *ev)
 {
@@ -191,9 +213,8 @@ static void check_retries_left(const struct story *story, const struct event *ev
 	for (int64_t s = 0; s < ev->seq; s++)
 		attempts += story->events[s].event.kind == EV_ATTEMPT_INTENDED;
 	if (ev->state != OUTCOME_FAILED || !EVENT_HAS(ev, phase) || !EVENT_HAS(ev, class) ||
-	    strncmp(ev->reason, "limits.", 7) == 0 ||
-	    strncmp(ev->reason, "the cache is not complete", 25) == 0 ||
-	    (p->attempts > 0 && attempts >= p->attempts) ||
+	    strncmp(ev->reason, "limits.", 7) == 0 || strstr(ev->reason, "is not complete") ||
+	    is_bad_task(story, ev->seq) || (p->attempts > 0 && attempts >= p->attempts) ||
 	    (ev->class != CLASS_TRANSIENT_INFRA && ev->class != CLASS_COMM &&
 	     ev->class != CLASS_HARDWARE_NODE && ev->class != CLASS_TIMEOUT_HANG &&
 	     ev->class != CLASS_UNKNOWN))

@@ -50,6 +50,7 @@ static int64_t usual_cost(const struct process *process, const struct call *call
 		return between(500 * WORLD_US, 10 * WORLD_MS);
 	case CALL_posix_spawn:
 	case CALL_helper_start:
+	case CALL_helper_start_command:
 		return between(300 * WORLD_US, 3 * WORLD_MS);
 	default:
 		break;

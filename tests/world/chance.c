@@ -2,7 +2,7 @@
  * public domain). See kernel.h. */
 #include "tests/world/kernel.h"
 
-static uint64_t state[4] = { 1, 2, 3, 4 };
+static uint64_t state[CHANCE_STATE] = { 1, 2, 3, 4 };
 
 static uint64_t rotate(uint64_t x, int by)
 {
@@ -23,8 +23,20 @@ void chance_seed(uint64_t seed, uint64_t schedule)
 	uint64_t at = seed;
 
 	at = mix(&at) ^ schedule;
-	for (int i = 0; i < 4; i++)
+	for (int i = 0; i < CHANCE_STATE; i++)
 		state[i] = mix(&at);
+}
+
+void chance_keep(uint64_t ret[CHANCE_STATE])
+{
+	for (int i = 0; i < CHANCE_STATE; i++)
+		ret[i] = state[i];
+}
+
+void chance_go_on(const uint64_t kept[CHANCE_STATE])
+{
+	for (int i = 0; i < CHANCE_STATE; i++)
+		state[i] = kept[i];
 }
 
 uint64_t chance_next(void)

@@ -82,6 +82,10 @@ static void on_event(const struct story *story, int64_t index)
 		if (ev->complete)
 			phases[PHASE_PRECOMPILE].failures = 0;
 		break;
+	case EV_CACHE_CHECKED:
+		if (EVENT_HAS(ev, stage)) /* phase 1 begins for another stage, if at all */
+			phases[PHASE_PRECOMPILE].failures = 0;
+		break;
 	case EV_CHECKPOINT_CHOSEN:
 		phases[PHASE_TRAIN].known = EVENT_HAS(ev, step) ? ev->step : -1;
 		break;

@@ -48,8 +48,7 @@ static struct command_seen *seen_of(const struct truth_command *what)
 			return &commands[i];
 	if (command_count == COMMANDS_MAX)
 		return NULL;
-	commands[command_count] =
-		(struct command_seen){ .what = what, .agent = process_parent(what->process) };
+	commands[command_count] = (struct command_seen){ .what = what, .agent = truth_agent(what) };
 	return &commands[command_count++];
 }
 
@@ -123,14 +122,14 @@ static void check_holders(const struct story *story)
 	for (int i = 0; i < fault_count; i++)
 		if (faults[i].kind == FAULT_SUPERSEDE && faults[i].struck > 0)
 			return;
-	for (int phase = 0; phase <= (int)TRUTH_TRAIN; phase++) {
+	for (int phase = 0; phase < TRUTH_PHASES; phase++) {
 		int64_t holder = holder_of((enum truth_phase)phase), newest = 0;
 
 		for (int64_t s = story->count; holder > 0 && s > 0 && newest == 0; s--) {
 			const struct event *ev = &story->events[s - 1].event;
 
 			if (ev->kind == EV_ATTEMPT_INTENDED &&
-			    (ev->phase == PHASE_TRAIN) == (phase == (int)TRUTH_TRAIN))
+			    strcmp(flow_phase_names[ev->phase], truth_phase_names[phase]) == 0)
 				newest = ev->attempt;
 		}
 		if (holder > newest)
@@ -155,8 +154,7 @@ static void on_second(const struct story *story)
 	check_holders(story);
 	for (const struct truth_command *c = truth_commands; c; c = c->next) {
 		struct command_seen *seen =
-			runs(&(struct command_seen){ .what = c,
-						     .agent = process_parent(c->process) })
+			runs(&(struct command_seen){ .what = c, .agent = truth_agent(c) })
 				? seen_of(c)
 				: NULL;
 

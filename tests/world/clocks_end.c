@@ -6,6 +6,9 @@
  * their helpers could act. What one of them was refused meanwhile may be tried again for as long;
  * a checkpoint of which nobody knows yet that it is complete is brought away and marked first.
  *
+ * Where an attempt has tasks, each of them is a command, and its end may be followed by the next
+ * one's beginning: then the time begins anew. So it is also the longest that no task is at work.
+ *
  * A run that journals without end does not end either.
  */
 #include <string.h>
@@ -27,7 +30,8 @@
 static struct end {
 	const struct truth_command *command;
 	const struct process *agent;
-	int64_t counted_ns; /* since then */
+	const struct truth_command *newest; /* of the attempt */
+	int64_t counted_ns;                 /* since then */
 	int64_t most_ns;
 } ends[ENDS_MAX];
 static size_t end_count;
@@ -54,7 +58,7 @@ static bool leaves_processes(const struct process *leader)
 /* The agent that has started the command, if it lives. Pids come again after a boot. */
 static const struct process *agent_of(const struct truth_command *command)
 {
-	const struct process *parent = process_parent(command->process);
+	const struct process *parent = truth_agent(command);
 
 	return parent && parent->state == PROCESS_ALIVE &&
 			       parent->number < command->process->number &&
@@ -67,6 +71,16 @@ static bool is_same_attempt(const struct truth_command *one, const struct truth_
 {
 	return one->phase == other->phase && one->attempt == other->attempt &&
 	       strcmp(one->run, other->run) == 0;
+}
+
+/* The attempt's newest command on that node (-1: on any). */
+static const struct truth_command *newest_of(const struct truth_command *command, int node)
+{
+	const struct truth_command *newest = truth_commands;
+
+	while (newest && (!is_same_attempt(newest, command) || (node >= 0 && newest->node != node)))
+		newest = newest->next;
+	return newest;
 }
 
 /* No node computes any more. */
@@ -110,8 +124,7 @@ static const struct process *next_agent(const struct truth_command *command,
 {
 	AUTO(auto_free)
 	char *folder = mem_format("runs/%s/%s-%lld/", command->run,
-				  command->phase == TRUTH_TRAIN ? "train" : "precompile",
-				  (long long)command->attempt);
+				  truth_phase_names[command->phase], (long long)command->attempt);
 
 	for (const struct process *p = after ? after->next : processes; p; p = p->next)
 		if (p->argv && p->argv[0] && p->argv[1] && fault_target_of(p) == TARGET_AGENT &&
@@ -190,19 +203,22 @@ static void on_second(const struct story *story)
 		const struct process *agent = is_over(c) ? agent_of(c) : NULL;
 		struct end *end;
 
-		if (!agent || strcmp(c->run, playing->run) != 0 || !is_attempt_over(c))
+		if (!agent || strcmp(c->run, playing->run) != 0 || !is_attempt_over(c) ||
+		    newest_of(c, c->node) != c)
 			continue;
 		end = end_of(c);
 		if (!end)
 			return;
 		end->agent = agent;
+		if (end->newest != newest_of(c, -1))
+			end->counted_ns = 0;
+		end->newest = newest_of(c, -1);
 		if (attempt_can_act(c))
 			end->counted_ns += WORLD_S;
 		if (end->counted_ns > end->most_ns)
 			rule_breaks("C14", "%s %d is over for %.1f s and its agent is not",
-				    flow_phase_names[c->phase == TRUTH_TRAIN ? PHASE_TRAIN
-									     : PHASE_PRECOMPILE],
-				    (int)c->attempt, (double)end->counted_ns / 1e9);
+				    truth_phase_names[c->phase], (int)c->attempt,
+				    (double)end->counted_ns / 1e9);
 	}
 }
 

@@ -7,6 +7,10 @@
  * anything else is no excuse. The log is evidence, too: one of megabytes takes many requests, and
  * the ten seconds begin where its end is read. So is what the attempt has saved: a driver that was
  * away for long journals a hundred checkpoints first, each of which takes a request.
+ *
+ * Which tasks are done lies beside the attempts' folders. It is evidence of an attempt that ended
+ * well, where the run goes on with it: a command that ends well may have left tasks undone. What
+ * failed has failed whatever it had done before.
  */
 #include <stdio.h>
 #include <string.h>
@@ -22,6 +26,7 @@ static struct {
 	struct stretch since; /* the engine's word */
 	enum phase phase;
 	int64_t attempt;
+	bool well;
 	int64_t left_ns;      /* cloud_log_left_ns() */
 	bool journal_refuses; /* since before that word, maybe */
 } said;
@@ -41,6 +46,7 @@ static void on_engine(const struct story *story, const struct engine_word *word)
 		return;
 	said.phase = word->phase;
 	said.attempt = word->attempt;
+	said.well = word->well;
 	stretch_begin(&said.since, word->who);
 }
 
@@ -68,6 +74,17 @@ static bool leads_to_evidence(const struct refusal *refusal)
 	return !*tail || (*tail == '/' && strcmp(tail + 1, playing->run) == 0);
 }
 
+/* A folder of the phase's tasks, on which the verdict rests. */
+static bool is_of_tasks(const struct refusal *refusal)
+{
+	const struct story *story = story_of(playing->run);
+	char folder[STORY_RUN_MAX + 32];
+
+	snprintf(folder, sizeof folder, "/%s/tasks/%s", playing->run, flow_phase_names[said.phase]);
+	return said.well && flow_phases[said.phase].has_tasks && story &&
+	       !story->shadow.stop_requested && strstr(refusal->about, folder) != NULL;
+}
+
 /* True if it is evidence of how the attempt ended. What lies in its folder cannot be read either
  * where a folder above it does not open. */
 static bool is_evidence(const struct refusal *refusal)
@@ -77,7 +94,7 @@ static bool is_evidence(const struct refusal *refusal)
 	snprintf(folder, sizeof folder, "%s-%lld", flow_phase_names[said.phase],
 		 (long long)said.attempt);
 	return strstr(refusal->about, folder) != NULL || leads_to_evidence(refusal) ||
-	       strncmp(refusal->about, "/proc/", 6) == 0;
+	       is_of_tasks(refusal) || strncmp(refusal->about, "/proc/", 6) == 0;
 }
 
 static void on_refusal(const struct refusal *refusal)

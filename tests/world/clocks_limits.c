@@ -112,7 +112,7 @@ static bool counts_now(const struct flow *flow, enum run_limit limit)
 		return false;
 	if (limit == LIMIT_DEADLINE)
 		return true;
-	if (flow->state != FLOW_PRECOMPILE && flow->state != FLOW_TRAIN)
+	if (!flow_has_attempts(flow))
 		return false;
 	return limit == LIMIT_QUEUE ? flow->attempt_state == ATTEMPT_SUBMITTED
 				    : flow->attempt_state == ATTEMPT_RUNNING && !flow->started;

@@ -37,6 +37,19 @@ static void reset(void)
 	refused_count = 0;
 }
 
+/* True for the draft of a lease, which has not its name yet, and for the sync of the folder that a
+ * lease lies in. Of the state's files only the copies that readers do without lie there, too. */
+static bool is_of_lease(enum call_id id, const char *about)
+{
+	static const char runs[] = "state/runs/", draft[] = "/.stk-tmp-";
+	const char *run = strstr(about, runs), *name;
+
+	if (!run)
+		return false;
+	name = strchr(run + strlen(runs), '/');
+	return name ? strncmp(name, draft, strlen(draft)) == 0 : id == CALL_fsync;
+}
+
 static bool is_effect(enum call_id id, const char *about)
 {
 	bool shared = strstr(about, "work/") || strstr(about, "state/");
@@ -49,7 +62,8 @@ static bool is_effect(enum call_id id, const char *about)
 	if (id == CALL_open || id == CALL_openat || strstr(about, "/.local/") ||
 	    (strstr(about, "/engine.json") && !playing->setting.cloud) ||
 	    strstr(about, "/chunks/") || strstr(about, "/claims") || strstr(about, "/lease.json") ||
-	    (id == CALL_unlinkat && strstr(about, "/.stk-tmp-")) || strstr(about, "/journal.db"))
+	    is_of_lease(id, about) || (id == CALL_unlinkat && strstr(about, "/.stk-tmp-")) ||
+	    strstr(about, "/journal.db"))
 		return false;
 	return (shared && (call_rows[id].kind == CALL_CHANGES || id == CALL_write)) ||
 	       id == CALL_cloud_stop || id == CALL_cloud_submit;
@@ -154,10 +168,22 @@ static bool says_where(const struct event *ev, const char *folder)
 	return ev->reason && runs && strstr(ev->reason, runs);
 }
 
+/* A job that has ended, as it may by itself, is to be stopped no more, however it went. */
+static void on_ended_job(const char *job)
+{
+	for (size_t i = 0; i < refused_count;)
+		if (refused[i].id == CALL_cloud_stop && strcmp(refused[i].folder, job) == 0)
+			forget(i);
+		else
+			i++;
+}
+
 static void on_event(const struct story *story, int64_t index)
 {
 	const struct event *ev = &story->events[index].event;
 
+	if (ev->kind == EV_ATTEMPT_ENDED && ev->job)
+		on_ended_job(ev->job);
 	if (!is_named_by(ev))
 		return;
 	for (size_t i = 0; i < refused_count;) {

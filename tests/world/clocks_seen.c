@@ -36,8 +36,8 @@ bool seen_has_job(const struct story *story)
 {
 	const struct flow *flow = &story->shadow;
 
-	return (flow->state == FLOW_PRECOMPILE || flow->state == FLOW_TRAIN) &&
-	       flow->attempt_state >= ATTEMPT_INTENDED && flow->attempt_state <= ATTEMPT_LOST;
+	return flow_has_attempts(flow) && flow->attempt_state >= ATTEMPT_INTENDED &&
+	       flow->attempt_state <= ATTEMPT_LOST;
 }
 
 static void on_second(void *arg)
@@ -229,7 +229,9 @@ static int heard_describe(struct engine *engine, const char *name, const char *p
 	tell((struct engine_word){ .what = WORD_DESCRIBE,
 				   .answered = result == 0 && ret->state != ENGINE_UNKNOWN,
 				   .there = result == 0 && ret->state != ENGINE_UNKNOWN,
-				   .state = result == 0 ? ret->state : ENGINE_UNKNOWN },
+				   .state = result == 0 ? ret->state : ENGINE_UNKNOWN,
+				   .well = result == 0 && ret->state == ENGINE_ENDED &&
+					   ret->exit_known && ret->exit == 0 },
 	     prefix);
 	return result;
 }

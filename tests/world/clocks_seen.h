@@ -24,6 +24,7 @@ struct engine_word {
 	bool there;              /* the job is, or was, one of the engine's: not STOP */
 	bool absent;             /* it is not: FIND, and SUBMIT that had no effect */
 	enum engine_state state; /* DESCRIBE */
+	bool well;               /* DESCRIBE: it has ended, with exit 0 */
 };
 
 /* The end of a call of the journal. */

@@ -61,7 +61,7 @@ static const char *effect_name(const struct effects *effects, int at)
 		       : effect_kind_names[effects->list[at].kind];
 }
 
-/* The event that a driver would make that takes over now. */
+/* The event that a driver would make that takes over now, told to pause where this one is. */
 static void take_over(struct flow *flow)
 {
 	struct event ev = { .kind = EV_DRIVER_TOOK_OVER, .at = flow->at };
@@ -69,6 +69,8 @@ static void take_over(struct flow *flow)
 	EVENT_SET_STR(&ev, host, "another");
 	EVENT_SET(&ev, pid, 1);
 	EVENT_SET(&ev, epoch, flow->epoch + 1);
+	if (flow->pause_after >= 0)
+		EVENT_SET(&ev, pause_after, (enum phase)flow->pause_after);
 	flow_apply(flow, &ev);
 }
 
@@ -77,8 +79,8 @@ static void check_wishes(const struct flow *own)
 	static struct flow theirs;
 	static struct effects wished, again;
 
-	/* A driver that leaves wishes nothing more. */
-	if (own->state == FLOW_NEW || own->leaving)
+	/* A driver that leaves, or has paused, wishes nothing more. */
+	if (own->state == FLOW_NEW || own->state == FLOW_PAUSED || own->leaving)
 		return;
 	theirs = *own;
 	take_over(&theirs);

@@ -18,6 +18,8 @@ int __wrap_s3_upload(struct aws *aws, const struct s3_place *place, const struct
 		     struct s3_outcome *ret, struct err **err);
 int __wrap_s3_download(struct aws *aws, const struct s3_place *place, int fd,
 		       struct s3_outcome *ret, struct err **err);
+int __wrap_s3_copy(struct aws *aws, const struct s3_source *from, const struct s3_place *to,
+		   uint64_t whole_max, struct s3_outcome *ret, struct err **err);
 int __wrap_s3_delete(struct aws *aws, const struct s3_place *place, struct err **err);
 int __wrap_s3_abort_leftovers(struct aws *aws, const struct s3_place *place, int64_t idle_ms,
 			      struct err **err);

@@ -82,7 +82,8 @@ extern struct fault faults[FAULTS_MAX];
 extern int fault_count;
 
 /* Places that a fault may be about: parts of the paths, or of the keys, that lie there. */
-#define PLACES 7
+#define PLACES       10
+#define PLACES_DRAWN 7 /* whatever the spec asks for; the others are of a retraining */
 extern const char *const place_names[PLACES];
 /* The fault refuses that call about that path (NULL: it has none); with which of its errors. */
 bool place_is_refused(const struct fault *fault, enum call_id id, const char *path);
@@ -97,6 +98,8 @@ enum place_refuses {
 /* Draws which place, and how it refuses; of the place of that name. */
 void place_draw(struct fault *fault);
 void place_draw_of(struct fault *fault, const char *name, enum place_refuses refuses);
+/* One of those that only a retraining has. */
+void place_draw_of_stages(struct fault *fault);
 
 /* The claim of a phase as it lies in the workspace of the run that plays; NULL: none. */
 json_t *claim_in_workspace(enum truth_phase phase);

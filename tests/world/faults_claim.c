@@ -15,8 +15,7 @@
 
 static char *key_of(enum truth_phase phase)
 {
-	return mem_format("runs/%s/" CLAIM_DIR "%s", playing->run,
-			  phase == TRUTH_TRAIN ? "train" : "precompile");
+	return mem_format("runs/%s/" CLAIM_DIR "%s", playing->run, truth_phase_names[phase]);
 }
 
 json_t *claim_in_workspace(enum truth_phase phase)

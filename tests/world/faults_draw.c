@@ -23,6 +23,12 @@ bool fault_asks_engine(enum call_id id)
 	return strncmp(call_rows[id].name, "cloud_", strlen("cloud_")) == 0;
 }
 
+/* The last row is that of promotions. */
+static enum call_id draw_row(void)
+{
+	return (enum call_id)chance_below(CALL_COUNT - !playing->setting.retrains);
+}
+
 /* Calls that ask a service are few, and matter most: half of those that fail, if state or jobs are
  * far. */
 static enum call_id draw_call(void)
@@ -32,7 +38,7 @@ static enum call_id draw_call(void)
 	enum call_id id;
 
 	do
-		id = (enum call_id)chance_below(CALL_COUNT);
+		id = draw_row();
 	while (call_rows[id].kind == CALL_OWN || call_rows[id].errors[0] == 0 ||
 	       asks_service(id) != far || (of_engine && !fault_asks_engine(id)));
 	return id;
@@ -68,7 +74,7 @@ static int64_t draw_span(void)
 static void draw_service(struct fault *fault)
 {
 	do
-		fault->call = (enum call_id)chance_below(CALL_COUNT);
+		fault->call = draw_row();
 	while (!fault_asks_engine(fault->call));
 	fault->error = chance_one_in(8) ? EACCES : EHOSTUNREACH;
 	fault->target = TARGET_ANY;
@@ -346,6 +352,52 @@ static void draw_around_turns(void)
 		draw_at(FAULT_SERVICE, EV_ATTEMPT_INTENDED, 1 + chance_below(2));
 }
 
+/* Who has begun something dies before it is done. */
+static void draw_death(enum event_kind at)
+{
+	static const enum fault_kind kinds[] = { FAULT_KILL, FAULT_KILL, FAULT_POWER,
+						 FAULT_SIGNAL };
+	enum fault_kind kind = kinds[chance_below(STK_LENGTH(kinds))];
+	struct fault *fault = &faults[fault_count];
+
+	draw_at(kind, at, 1 + chance_below(2));
+	fault->at_ns = chance_below(chance_one_in(2) ? WORLD_S / 20 : WORLD_S / 2);
+	if (kind == FAULT_KILL && !chance_one_in(4)) {
+		fault->target = TARGET_DRIVER;
+		fault->mode = MODE_ONCE;
+	}
+}
+
+/* Around what follows a training: candidates are chosen, tasks done, verdicts told, promotions
+ * begun and ended. Drawn beside the rest, which is as it was without. */
+static void draw_around_stages(void)
+{
+	static const enum event_kind at[] = {
+		EV_CANDIDATE_CHOSEN, EV_TASK_DONE,    EV_EVALUATE_MEASURED, EV_GATE_JUDGED,
+		EV_PROMOTE_INTENDED, EV_PROMOTE_DONE, EV_RUN_PAUSED,        EV_PROMOTE_INTENDED,
+	};
+	uint64_t kept[CHANCE_STATE];
+	int64_t count;
+
+	chance_keep(kept);
+	chance_seed(~playing->seed, playing->number);
+	count = chance_below(7);
+	while (count-- > 0 && fault_count < FAULTS_MAX) {
+		enum event_kind event = at[chance_below(STK_LENGTH(at))];
+		enum fault_kind kind = draw_kind();
+
+		if (chance_one_in(2))
+			draw_death(event);
+		else if (has_place(kind))
+			draw_at(kind, event, 1 + chance_below(3));
+		else
+			continue;
+		if (faults[fault_count - 1].kind == FAULT_PLACE && chance_one_in(2))
+			place_draw_of_stages(&faults[fault_count - 1]);
+	}
+	chance_go_on(kept);
+}
+
 struct fault *fault_add(enum fault_kind kind)
 {
 	struct fault *fault = &faults[fault_count++];
@@ -386,4 +438,6 @@ void faults_draw(void)
 		draw_around_turns();
 	hangs_draw();
 	faults_draw_together();
+	if (playing->setting.retrains && !playing->setting.calm)
+		draw_around_stages();
 }

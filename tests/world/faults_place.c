@@ -11,7 +11,8 @@
 #include "tests/world/kernel.h"
 
 const char *const place_names[PLACES] = {
-	"state/", "lease.json", "work/", "/cache/", "/saved", "/claim/", "drain.json",
+	"state/",  "lease.json", "work/",   "/cache/",  "/saved",
+	"/claim/", "drain.json", "models/", "results/", "/tasks/",
 };
 
 static enum place_refuses refused_by(const struct fault *fault)
@@ -63,7 +64,13 @@ static void draw_error(struct fault *fault)
 
 void place_draw(struct fault *fault)
 {
-	fault->place = (int)chance_below(PLACES);
+	fault->place = (int)chance_below(PLACES_DRAWN);
+	draw_error(fault);
+}
+
+void place_draw_of_stages(struct fault *fault)
+{
+	fault->place = PLACES_DRAWN + (int)chance_below(PLACES - PLACES_DRAWN);
 	draw_error(fault);
 }
 

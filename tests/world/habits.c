@@ -132,6 +132,8 @@ static void draw_traits(struct traits *ret, bool precompiles, int64_t attempt, i
 		.ignores_stop = has[HABIT_DEAF_TO_STOP],
 		.saves_on_stop = !has[HABIT_DEAF_TO_STOP] && chance_one_in(2),
 		.ignores_checkpoint = has[HABIT_IGNORES_CHECKPOINT] && bad,
+		.task_ns = s->task_ns,
+		.leaves_metrics = s->retrains && !chance_one_in(4),
 	};
 }
 

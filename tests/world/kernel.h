@@ -42,6 +42,10 @@ uint64_t chance_next(void);
 int64_t chance_below(int64_t n); /* 0 ≤ result < n; n > 0 */
 bool chance_one_in(int64_t n);   /* n 0: never */
 void chance_seed(uint64_t seed, uint64_t schedule);
+/* What is drawn between the two leaves what is drawn after them as it is without. */
+#define CHANCE_STATE 4
+void chance_keep(uint64_t ret[CHANCE_STATE]);
+void chance_go_on(const uint64_t kept[CHANCE_STATE]);
 
 /* ---- machines ---- */
 

@@ -149,8 +149,7 @@ const struct process *launch_process(const char *run, enum phase phase, int64_t 
 
 bool launch_had_effect(const struct launch *launch, int64_t by_ns)
 {
-	const enum truth_phase phase =
-		launch->phase == PHASE_TRAIN ? TRUTH_TRAIN : TRUTH_PRECOMPILE;
+	const enum truth_phase phase = truth_phase_of(flow_phase_names[launch->phase]);
 
 	if (launch->job || launch->agent->state == PROCESS_ALIVE)
 		return true;

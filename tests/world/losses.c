@@ -62,11 +62,16 @@ static void note_damage(const char *url)
 
 static void remove_graph(uint64_t chance)
 {
+	const struct setting *s = &playing->setting;
+	const char *const phases[] = { "train", s->evaluates_ahead ? "evaluate" : "train",
+				       s->infers_ahead ? "infer" : "train" };
 	const struct compiler *compiler = &compilers[chance % COMPILERS];
+	int graph = (int)(chance / COMPILERS % GRAPHS_OF_JOB);
 	AUTO(auto_free) char *path = NULL;
 	char module[64];
 
-	programs_graph_name(module, (int)(chance / COMPILERS % GRAPHS_OF_JOB), false);
+	graph += setting_first_graph(phases[chance / COMPILERS / GRAPHS_OF_JOB % 3]);
+	programs_graph_name(module, graph, false);
 	path = mem_format("cache/%s/%s/model.done", compiler->place, module);
 	if (!workspace_remove(path))
 		return;

@@ -8,6 +8,7 @@
 #include "jobs/base/mem.h"
 #include "jobs/node/agent_main.h"
 #include "jobs/run/driver.h"
+#include "jobs/run/inputs/inputs.h"
 #include "jobs/run/journal/journal.h"
 #include "jobs/run/plan/plan.h"
 #include "jobs/run/request.h"
@@ -63,6 +64,63 @@ int operator_drive(const struct driver_options *given, const char *spec, struct 
 	return driver_run(journal, &options, &code, err) < 0 ? -1 : (int)code;
 }
 
+static int find_event(void *arg, const struct event *ev, json_t *row, struct err **err)
+{
+	(void)ev, (void)row, (void)err;
+	*(bool *)arg = true;
+	return 1;
+}
+
+/* As the command does it: what a new run is given is fixed before it is created. Returns 0 where
+ * there is nothing new. */
+static int find_inputs(struct journal *journal, const struct plan *plan, const char *run,
+		       json_t **ret, struct err **err)
+{
+	struct inputs_ask ask = { .plan = plan->json, .run = run, .retrain = true };
+	AUTO(auto_free) char *words = NULL;
+	bool exists = false;
+
+	if (journal_read(journal, run, 1, find_event, &exists, err) < 0)
+		return -1;
+	ask.at = clock_utc_now();
+	return exists ? 1 : inputs_make(journal, &ask, ret, &words, err);
+}
+
+static int find_phase(const char *name, enum phase *ret, struct err **err)
+{
+	for (int phase = 0; phase < PHASE_COUNT; phase++)
+		if (strcmp(flow_phase_names[phase], name) == 0) {
+			*ret = (enum phase)phase;
+			return 0;
+		}
+	return err_set(err, EXIT_USAGE, "'%s' is no phase", name);
+}
+
+/* One turn of a retraining; `until` NULL: it does not pause. */
+static int operator_retrain(const char *run, const char *spec, const char *until, struct err **err)
+{
+	AUTO(journal_freep) struct journal *journal = NULL;
+	AUTO(plan_freep) struct plan *plan = NULL;
+	struct driver_options options = { .run = run, .on_interrupt = on_interrupt };
+	enum exit_code code = EXIT_DEFECT;
+	json_auto_t *inputs = NULL;
+	enum phase phase;
+	int found;
+
+	if (until && find_phase(until, &phase, err) < 0)
+		return -1;
+	if (journal_open(NULL, JOURNAL_WRITE, &journal, err) < 0 ||
+	    operator_plan(spec, journal, &plan, err) < 0)
+		return -1;
+	found = find_inputs(journal, plan, run, &inputs, err);
+	if (found <= 0)
+		return found < 0 ? -1 : EXIT_DONE;
+	options.plan = plan;
+	options.inputs = inputs;
+	options.pause_after = until ? &phase : NULL;
+	return driver_run(journal, &options, &code, err) < 0 ? -1 : (int)code;
+}
+
 int operator_run(const char *run, const char *spec, struct err **err)
 {
 	const struct driver_options options = { .run = run, .on_interrupt = on_interrupt };
@@ -106,6 +164,8 @@ static int stoker_main(int argc, char **argv)
 
 	if (argc == 4 && strcmp(argv[1], "run") == 0)
 		code = operator_run(argv[2], argv[3], &why);
+	else if ((argc == 4 || argc == 5) && strcmp(argv[1], "retrain") == 0)
+		code = operator_retrain(argv[2], argv[3], argc == 5 ? argv[4] : NULL, &why);
 	else if (argc == 3 && strcmp(argv[1], "resume") == 0)
 		code = operator_resume(argv[2], &why);
 	else if (argc == 3 && strcmp(argv[1], "stop") == 0)

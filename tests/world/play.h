@@ -54,6 +54,16 @@ struct setting {
 	int health;         /* the nodes are checked up: 1: devices, 2: collectives, too; 0: not */
 	int64_t health_s;   /* the time of it */
 	bool saves_at_home; /* the spec names no place for checkpoints: they lie with the run */
+	/* The run is one turn of a retraining (setting_retrain.c); else the spec ends with the
+	 * training, and the rest says nothing. */
+	bool retrains;
+	int repeat, shards; /* of the evaluation; of the inference: 0: as many as it likes */
+	bool infers, together, fetches, advises;
+	int refused; /* every so many turns the candidate is too bad; 0: never */
+	int pauses;  /* after which phase the first driver pauses: of setting_retrain.c; 0: none */
+	int keeps;   /* versions; 0: all */
+	int64_t task_ns, task_timeout_s;
+	bool evaluates_ahead, infers_ahead; /* with compile: aot */
 };
 
 /* Runs follow one another until so many events have been written. */
@@ -66,8 +76,12 @@ struct setting {
 	F(step_ns) F(compile_ns) F(saves_every) F(stall_s) F(deadline_s) F(start_s) F(queue_s)     \
 	F(unreachable_s) F(compile_timeout_s) F(on_exceed) F(trains_on_incomplete)                 \
 	F(backoff_first_s) F(backoff_max_s) F(grace_s) F(checkpoint_grace_s) F(retry_attempts)     \
-	F(retry_without_progress) F(neighbour_first) F(saves_at_home) F(health) F(health_s)
+	F(retry_without_progress) F(neighbour_first) F(saves_at_home) F(health) F(health_s)        \
+	F(retrains) F(repeat) F(shards) F(infers) F(together) F(fetches) F(advises) F(refused)     \
+	F(pauses) F(keeps) F(task_ns) F(task_timeout_s) F(evaluates_ahead) F(infers_ahead)
 /* clang-format on */
+
+struct sb;
 
 struct schedule {
 	uint64_t seed, number;
@@ -81,6 +95,7 @@ struct schedule {
 	int64_t calm_from_ns;     /* nothing goes wrong from then on */
 	int64_t ended_ns;         /* the run's end is in the journal; 0: not yet */
 	int drivers;              /* started so far */
+	int data;                 /* objects that have arrived so far */
 	int64_t bad_attempts;     /* of each phase, that may fail by themselves */
 	bool cloud_restarts;      /* the service starts failed jobs again by itself */
 	bool hosts_to_boot;       /* a head that has lost its power is switched on again */
@@ -109,9 +124,27 @@ const char *setting_find_scenario(const char *name);
 /* All graphs of the job are in the cache, as it is, for one of the compilers. */
 bool setting_cache_whole(void);
 bool setting_cache_whole_for(int compiler);
+/* The same of the graphs of a phase that compiles ahead: "train", "evaluate" or "infer". */
+bool setting_graphs_whole(const char *phase);
+/* The number of its first graph: each phase has graphs of its own. NULL: of the training. */
+int setting_first_graph(const char *phase);
 /* A wall clock was set since the schedule began. */
 bool schedule_clock_stepped(void);
-/* Starts a command of stoker on a host for a run: "run", "resume" or "stop". */
+/* What a retraining adds to a setting, to its spec and to the machines (setting_retrain.c). */
+void setting_draw_retraining(struct schedule *schedule);
+void setting_add_retraining(const struct schedule *schedule, struct sb *spec);
+void setting_add_metrics(const struct schedule *schedule, struct sb *spec);
+void setting_put_holdout(struct schedule *schedule);
+/* A place of that name beside the workspace, where all can see it. The caller frees it. */
+char *setting_place(const struct setting *setting, const char *name);
+/* New data arrives: another object where the spec has its data. */
+void setting_put_data(struct schedule *schedule);
+/* The candidate of the run that plays is worse than the gate allows. */
+bool setting_is_refused(const struct schedule *schedule);
+/* The name of the phase after which the first driver of a run pauses; NULL: it does not. */
+const char *setting_pause(const struct setting *setting);
+/* Starts a command of stoker on a host for a run: "run" (which is "retrain" where the setting
+ * retrains), "resume" or "stop". */
 struct process *operator_start(struct schedule *schedule, int host, const char *command,
 			       const char *run);
 /* The run plays beside the one that the rules look at; a process that drives it, or is its agent.

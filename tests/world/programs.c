@@ -128,8 +128,7 @@ static void make_folders(const char *path)
 	free(at);
 }
 
-/* Writes a file of so many bytes; false if the disk did not take it. */
-static bool write_file(const char *folder, const char *name, const char *text, size_t len)
+bool program_write_file(const char *folder, const char *name, const char *text, size_t len)
 {
 	AUTO(auto_free) char *path = mem_format("%s/%s", folder, name);
 	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
@@ -153,7 +152,7 @@ static bool write_zeros(const char *folder, const char *name, size_t len)
 {
 	AUTO(auto_free) char *zeros = mem_zero(1, len + 1);
 
-	return write_file(folder, name, zeros, len);
+	return program_write_file(folder, name, zeros, len);
 }
 
 /* ---- the compiler ---- */
@@ -185,7 +184,7 @@ static bool cache_put(const char *cache, const char *module, const char *name, s
 	AUTO(auto_free) char *zeros = mem_zero(1, len + 1);
 
 	if (!key)
-		return write_file(folder, name, zeros, len);
+		return program_write_file(folder, name, zeros, len);
 	world_spend((20 + chance_below(100)) * WORLD_MS);
 	bucket_put(CACHE_BUCKET, key, zeros, len);
 	return true;
@@ -309,7 +308,7 @@ static bool save_into(const struct job *job, const char *folder)
 	 * are none before it to compare it with. */
 	if (!job->traits.saves_in_place || job->saves >= COMPARED)
 		rest_all_of(job->traits.save_ns);
-	return write_file(folder, "meta.json", meta, strlen(meta));
+	return program_write_file(folder, "meta.json", meta, strlen(meta));
 }
 
 /* A call that was reported as failed may have been carried out. */
@@ -361,12 +360,12 @@ static int fail(const struct job *job)
 /* The front end: traces the script, then compiles what is not in the cache. */
 static int precompile(struct job *job)
 {
-	int good = 0, bad = 0;
+	int good = 0, bad = 0, first = setting_first_graph(getenv("STOKER_STAGE"));
 
 	for (int graph = 0; graph < GRAPHS_OF_JOB; graph++) {
 		char module[64];
 
-		programs_graph_name(module, graph, false);
+		programs_graph_name(module, first + graph, false);
 		program_rest(job->traits.compile_ns / 4);
 		if (is_cached(job->cache, module)) {
 			program_say(
@@ -401,8 +400,7 @@ static int precompile(struct job *job)
 	return bad > 0;
 }
 
-/* The step that a checkpoint's meta.json names; -1 if it cannot be read. */
-static int64_t step_of(const char *folder)
+int64_t programs_step_of(const char *folder)
 {
 	AUTO(auto_free) char *path = mem_format("%s/meta.json", folder);
 	char text[256] = "";
@@ -427,7 +425,7 @@ static void begin_where_told(struct job *job)
 	job->step = 0;
 	if (!from || !*from || job->traits.ignores_checkpoint)
 		return;
-	job->step = step_of(from);
+	job->step = programs_step_of(from);
 	if (job->step < 0) {
 		program_say(2, "RuntimeError: checkpoint '%s' is unreadable\n", from);
 		_exit(1);
@@ -551,6 +549,8 @@ static int job_main(int argc, char **argv)
 	struct job *job = mem_zero(1, sizeof *job);
 	int status;
 
+	if (truth_phase_of(phase) >= TRUTH_EVALUATE)
+		return programs_task_main();
 	job->truth = truth_command_new(precompiles ? TRUTH_PRECOMPILE : TRUTH_TRAIN);
 	job->truth->other_compiler = setting_cache_whole() &&
 				     !setting_cache_whole_for(programs_compiler_of(self->machine));

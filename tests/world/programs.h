@@ -11,6 +11,7 @@
 #define STK_TESTS_WORLD_PROGRAMS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct machine;
@@ -54,6 +55,8 @@ struct traits {
 	bool ignores_stop;    /* SIGTERM does nothing */
 	bool saves_on_stop;   /* SIGTERM: saves, then ends */
 	bool ignores_checkpoint; /* begins at step 0, whatever it is given */
+	int64_t task_ns;         /* of a task, about */
+	bool leaves_metrics;     /* in a file; else its log has them */
 };
 
 /* Draws the traits of a command that starts. Set by the schedule; never NULL while it plays. */
@@ -75,6 +78,12 @@ bool program_save_is_whole(const struct truth_save *save, struct machine *machin
 
 /* Registers all programs with the kernel. */
 void programs_register(void);
+/* A task of an evaluation or an inference, of programs_tasks.c; its exit status. */
+int programs_task_main(void);
+/* The step that the meta.json of a folder names; -1 if it cannot be read. */
+int64_t programs_step_of(const char *folder);
+/* Writes a file of a folder; false if the disk did not take it. */
+bool program_write_file(const char *folder, const char *name, const char *text, size_t len);
 /* The tools of a check-up, of programs_health.c; what Python makes of health_tensor.py. */
 void programs_register_tools(void);
 int programs_tensor_main(int argc, char **argv);

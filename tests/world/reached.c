@@ -1,6 +1,7 @@
 /* Counts of what schedules have reached: see reached.h. */
 #include "tests/world/reached.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -111,19 +112,14 @@ static void line(uint64_t count, const char *format, ...)
 	putchar('\n');
 }
 
-/* Attempt states mean something only in these. */
-static bool has_attempt(int state)
-{
-	return state == FLOW_PRECOMPILE || state == FLOW_TRAIN;
-}
-
 static void print_flow(const struct reached *r)
 {
 	for (int s = 0; s < FLOW_STATE_COUNT; s++)
 		for (int a = 0; a < ATTEMPT_STATE_COUNT; a++)
-			if (s != FLOW_NEW && (has_attempt(s) || a == ATTEMPT_NONE))
+			if (s != FLOW_NEW && (state_has_attempts(s) || a == ATTEMPT_NONE))
 				line(r->states[s][a], "state %s/%s", flow_state_names[s],
 				     attempt_state_names[a]);
+	assert(flow_rule_count() <= REACHED_RULES);
 	for (int i = 0; i < flow_rule_count(); i++)
 		line(r->rules[i], "transition %s", flow_rule_name(i));
 	for (int i = 0; i < EV_COUNT; i++)

@@ -53,6 +53,7 @@ void rules_reset(void)
 {
 	rules_broken = NULL;
 	launches_reset();
+	promoted_reset();
 	clocks_begin();
 	rules_next_run();
 }
@@ -196,11 +197,14 @@ static int64_t last_end_ns(const struct story *story, int64_t seq)
 	return ended ? ended->at_ns : story->events[0].at_ns;
 }
 
-/* The cache is as whole as it was when the driver may have looked at it for event `seq`: what is
- * removed after that is seen by the next look. */
-static bool was_whole(const struct story *story, int64_t seq)
+bool rules_was_whole(const struct story *story, const struct event *ev)
 {
-	return setting_cache_whole() || losses_of_cache_ns() >= last_end_ns(story, seq);
+	enum phase phase = EVENT_HAS(ev, stage)               ? ev->stage
+			   : flow_phases[ev->phase].has_tasks ? ev->phase
+							      : PHASE_TRAIN;
+
+	return setting_graphs_whole(flow_phase_names[phase]) ||
+	       losses_of_cache_ns() >= last_end_ns(story, ev->seq);
 }
 
 /* An agent said of a training attempt that it could not compare the compiler, or was to bear with
@@ -239,7 +243,7 @@ static void rule3(const struct story *story)
 		if (ev->kind == EV_ATTEMPT_ENDED && ev->phase == PHASE_TRAIN)
 			check_compiler(story, ev);
 		if (ev->kind == EV_ATTEMPT_INTENDED && ev->phase == PHASE_TRAIN &&
-		    !(is_proved(story, s) && was_whole(story, ev->seq)))
+		    !(is_proved(story, s) && rules_was_whole(story, ev)))
 			rule_breaks("3", "train %d is intended and the cache is not %s",
 				    (int)ev->attempt, is_proved(story, s) ? "whole" : "proved");
 	}
@@ -465,9 +469,9 @@ static bool is_true(const struct story *story, const struct story_event *told)
 	case EV_ATTEMPT_MISSING:
 		return !has_job_at(ev, story_begun_ns(told));
 	case EV_CACHE_VERIFIED:
-		return !ev->complete || was_whole(story, ev->seq);
+		return !ev->complete || rules_was_whole(story, ev);
 	case EV_CACHE_CHECKED:
-		return ev->verdict != CACHE_WARM || was_whole(story, ev->seq);
+		return ev->verdict != CACHE_WARM || rules_was_whole(story, ev);
 	case EV_LIMIT_REACHED:
 		return budget_limit_is_true(story, ev);
 	default:
@@ -557,7 +561,8 @@ static void rule9(const struct story *story)
 }
 
 static void (*const rules[])(const struct story *story) = {
-	rule1, rule2, rule3, rule4, rule5, rule6, rule7, rule8, rule9,
+	rule1, rule2, rule3,  rule4,  rule5,  rule6,  rule7,
+	rule8, rule9, rule12, rule13, rule14, rule15, rule16,
 };
 
 void rules_check(void)
@@ -590,4 +595,6 @@ void rules_check_end(void)
 	if (memcmp(&again, &story->shadow, sizeof again) != 0)
 		rule_breaks("7", "the journal played again gives another end");
 	clocks_check_end(story);
+	promoted_check();
+	promoted_check_outputs(story);
 }

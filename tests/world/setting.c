@@ -75,7 +75,7 @@ static void add_count(struct sb *spec, const char *name, int64_t count)
 
 static const char *const on_exceed[] = { NULL, "warn", "stop", "recompile" };
 
-static void write_spec(const struct schedule *schedule)
+static void write_spec(struct schedule *schedule)
 {
 	const struct setting *s = &schedule->setting;
 	const char *workspace = workspace_of(s);
@@ -83,11 +83,12 @@ static void write_spec(const struct schedule *schedule)
 
 	sb_addf(&spec,
 		"version: 1\nname: world\nengine: %s\nworkspace: %s\n"
-		"source: {path: ., include: [train.py]}\n"
+		"source: {path: ., include: [train.py%s]}\n"
 		"command: [" VENV "bin/python, train.py]\n"
 		"hyperparameters: {max_steps: %lld}\n"
 		"env: {PATH: \"" VENV "bin:/usr/bin:/bin\"}\n",
-		s->cloud ? "batch" : "local", workspace, (long long)s->steps);
+		s->cloud ? "batch" : "local", workspace,
+		s->retrains ? ", evaluate.py, infer.py" : "", (long long)s->steps);
 	sb_addf(&spec,
 		"compile:\n  kind: neuron\n  cache_url: %s/cache\n"
 		"  overrides: {hyperparameters: {max_steps: 2}}\n",
@@ -102,6 +103,7 @@ static void write_spec(const struct schedule *schedule)
 	sb_adds(&spec, "metrics:\n"
 		       "  - {name: step, regex: \"^step: ([0-9]+)\"}\n"
 		       "  - {name: loss, regex: \"loss: ([0-9.eE+-]+)\"}\n");
+	setting_add_metrics(schedule, &spec);
 	sb_addf(&spec, "checkpoint:\n  kind: files\n  grace: %llds\n",
 		(long long)s->checkpoint_grace_s);
 	if (!s->saves_at_home)
@@ -120,9 +122,14 @@ static void write_spec(const struct schedule *schedule)
 		sb_addf(&spec, "health:\n  device: true\n  timeout: %llds\n%s",
 			(long long)s->health_s,
 			s->health > 1 ? "  collectives: {ops: [all_reduce], size: 1MiB}\n" : "");
+	setting_add_retraining(schedule, &spec);
 	for (int host = 0; host < 2 && schedule->hosts[host]; host++) {
 		tree_put(schedule->hosts[host], JOB "job.yaml", spec.text, spec.len, 0644);
 		put_text(schedule->hosts[host], JOB "train.py", "train()\n", 0644);
+		if (!s->retrains)
+			continue;
+		put_text(schedule->hosts[host], JOB "evaluate.py", "evaluate()\n", 0644);
+		put_text(schedule->hosts[host], JOB "infer.py", "infer()\n", 0644);
 	}
 }
 
@@ -300,6 +307,7 @@ void setting_make(struct schedule *schedule)
 	} else if (!schedule->has_setting) {
 		draw(schedule);
 		draw_more(s);
+		setting_draw_retraining(schedule);
 	}
 	schedule_name_run(schedule);
 	schedule->hosts[0] = machine_new("head-0", WORLD_EPOCH_MS * WORLD_MS);
@@ -314,6 +322,7 @@ void setting_make(struct schedule *schedule)
 			tree_mount(schedule->hosts[host]->root, "/shared", share);
 	}
 	write_spec(schedule);
+	setting_put_holdout(schedule);
 	/* It has all been there for long. */
 	for (int host = 0; host < 2 && schedule->hosts[host]; host++)
 		sync_disk(schedule->hosts[host]->root->mounts[0].disk);
@@ -354,7 +363,15 @@ bool setting_parse(const char *line, struct setting *ret)
 	return true;
 }
 
-bool setting_cache_whole_for(int number)
+int setting_first_graph(const char *phase)
+{
+	return !phase                           ? 0
+	       : strcmp(phase, "evaluate") == 0 ? 100
+	       : strcmp(phase, "infer") == 0    ? 200
+						: 0;
+}
+
+static bool is_whole_for(int number, int first)
 {
 	const struct compiler *compiler = &compilers[number];
 
@@ -362,7 +379,7 @@ bool setting_cache_whole_for(int number)
 		char module[64];
 		AUTO(auto_free) char *path = NULL;
 
-		programs_graph_name(module, graph, false);
+		programs_graph_name(module, first + graph, false);
 		path = mem_format("cache/%s/%s/model.done", compiler->place, module);
 		if (!workspace_has(path))
 			return false;
@@ -370,12 +387,22 @@ bool setting_cache_whole_for(int number)
 	return true;
 }
 
-bool setting_cache_whole(void)
+bool setting_cache_whole_for(int number)
+{
+	return is_whole_for(number, 0);
+}
+
+bool setting_graphs_whole(const char *phase)
 {
 	for (int compiler = 0; compiler < COMPILERS; compiler++)
-		if (setting_cache_whole_for(compiler))
+		if (is_whole_for(compiler, setting_first_graph(phase)))
 			return true;
 	return false;
+}
+
+bool setting_cache_whole(void)
+{
+	return setting_graphs_whole("train");
 }
 
 struct process *operator_start(struct schedule *schedule, int host, const char *command,
@@ -383,9 +410,13 @@ struct process *operator_start(struct schedule *schedule, int host, const char *
 {
 	AUTO(auto_free)
 	char *state = mem_format("STOKER_STATE=%s", setting_state(&schedule->setting));
-	bool runs = strcmp(command, "run") == 0;
-	char *argv[] = { (char *)"stoker", (char *)command, (char *)run,
-			 runs ? (char *)(JOB "job.yaml") : NULL, NULL };
+	bool runs = strcmp(command, "run") == 0, retrains = runs && schedule->setting.retrains;
+	char *argv[] = { (char *)"stoker",
+			 (char *)(retrains ? "retrain" : command),
+			 (char *)run,
+			 runs ? (char *)(JOB "job.yaml") : NULL,
+			 retrains ? (char *)setting_pause(&schedule->setting) : NULL,
+			 NULL };
 	char *envp[] = { state,
 			 (char *)"HOME=/srv/user",
 			 (char *)"USER=user",
@@ -400,5 +431,7 @@ struct process *operator_start(struct schedule *schedule, int host, const char *
 					     .out_path = "/srv/user/out" };
 
 	schedule->drivers++;
+	if (retrains)
+		setting_put_data(schedule);
 	return process_start(&start);
 }

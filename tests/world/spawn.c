@@ -27,6 +27,8 @@ CALL_WRAPS(posix_spawnattr_setflags);
 CALL_WRAPS(posix_spawnattr_setsigdefault);
 CALL_WRAPS(posix_spawnattr_setsigmask);
 CALL_WRAPS(helper_start);
+CALL_WRAPS(helper_start_command);
+CALL_WRAPS(setsid);
 CALL_WRAPS(fork);
 CALL_WRAPS(pthread_create);
 CALL_WRAPS(pthread_join);
@@ -354,9 +356,9 @@ static void be_helper(struct process *process)
 /* A child as by fork(): with its parent's statics and descriptors 0 to 2; then what be_helper() of
  * the product does. Its parent's memory is its own memory too. */
 static struct process *helper_new(const char *name, helper_fn fn, const void *arg, int news_fd,
-				  int orders_fd)
+				  int orders_fd, int out_fd)
 {
-	const uint64_t ignored = SIGNAL_BIT(SIGTERM) | SIGNAL_BIT(SIGINT) | SIGNAL_BIT(SIGHUP);
+	const uint64_t stops = SIGNAL_BIT(SIGTERM) | SIGNAL_BIT(SIGINT) | SIGNAL_BIT(SIGHUP);
 	struct process *child = process_new(self->machine, self);
 	struct helper_birth *birth;
 
@@ -364,13 +366,20 @@ static struct process *helper_new(const char *name, helper_fn fn, const void *ar
 		return NULL;
 	statics_copy(&child->coroutine->statics);
 	child->coroutine->statics.environ = world_list(environ);
-	for (int fd = 0; fd < 3; fd++)
-		if (fd_file(fd))
-			fd_put(child, fd, fd_file(fd), false);
+	for (int fd = 0; fd < 3; fd++) {
+		int from = fd > 0 && out_fd >= 0 ? out_fd : fd;
+
+		if (fd_file(from))
+			fd_put(child, fd, fd_file(from), false);
+	}
 	fd_put(child, 3, fd_file(news_fd), false);
 	fd_put(child, 4, fd_file(orders_fd), false);
 	snprintf(child->name, sizeof child->name, "%s", name);
-	child->ignored = (child->ignored | ignored) & ~SIGNAL_BIT(SIGPIPE);
+	child->ignored = (child->ignored | stops) & ~SIGNAL_BIT(SIGPIPE);
+	if (out_fd >= 0) { /* it stands for the command */
+		child->session = child->group = child->pid;
+		child->ignored &= ~stops;
+	}
 	child->blocked = 0;
 	child->death_signal = SIGKILL;
 	birth = world_zero(sizeof *birth);
@@ -379,10 +388,9 @@ static struct process *helper_new(const char *name, helper_fn fn, const void *ar
 	return child;
 }
 
-int __wrap_helper_start(struct helper *helper, const char *name, helper_fn fn, const void *task,
-			size_t size, struct err **err)
+static int helper_begin(struct call call, struct helper *helper, const char *name, helper_fn fn,
+			const void *task, size_t size, int out_fd, struct err **err)
 {
-	struct call call = call_enter(CALL_helper_start, NULL, -1);
 	void *task_copy = world_zero(size ? size : 1);
 	struct process *child;
 	int news[2], orders[2], failed;
@@ -398,7 +406,7 @@ int __wrap_helper_start(struct helper *helper, const char *name, helper_fn fn, c
 		fd_close(self, news[1]);
 		return err_system(err, EXIT_REFUSED, -failed, "cannot make a pipe");
 	}
-	child = call.error ? NULL : helper_new(name, fn, task_copy, news[1], orders[0]);
+	child = call.error ? NULL : helper_new(name, fn, task_copy, news[1], orders[0], out_fd);
 	fd_close(self, news[1]);
 	fd_close(self, orders[0]);
 	helper->news_fd = news[0];
@@ -410,6 +418,25 @@ int __wrap_helper_start(struct helper *helper, const char *name, helper_fn fn, c
 	fd_file(news[0])->flags |= O_NONBLOCK;
 	call_return(&call, child->pid);
 	return 0;
+}
+
+int __wrap_helper_start(struct helper *helper, const char *name, helper_fn fn, const void *task,
+			size_t size, struct err **err)
+{
+	return helper_begin(call_enter(CALL_helper_start, NULL, -1), helper, name, fn, task, size,
+			    -1, err);
+}
+
+int __wrap_helper_start_command(struct helper *helper, const char *name, helper_fn fn,
+				const void *task, size_t size, int out_fd, struct err **err)
+{
+	return helper_begin(call_enter(CALL_helper_start_command, NULL, out_fd), helper, name, fn,
+			    task, size, out_fd, err);
+}
+
+pid_t __wrap_setsid(void)
+{
+	world_broken("setsid() is called; only a child of fork() may");
 }
 
 pid_t __wrap_fork(void)

@@ -99,7 +99,8 @@ static struct story *story_make(const char *run)
 
 static void begin(struct story *story, const struct event *ev)
 {
-	plan_policy(ev->plan, story->run, &story->policy);
+	plan_policy(ev->plan, EVENT_HAS(ev, inputs) ? ev->inputs : NULL, story->run,
+		    &story->policy);
 	flow_init(&story->shadow, &story->policy);
 }
 

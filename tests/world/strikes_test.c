@@ -407,7 +407,7 @@ static int start_in_background(const char *run, struct err **err)
 	pid_t pid;
 
 	if (journal_open(NULL, JOURNAL_WRITE, &journal, err) < 0 ||
-	    background_start(journal, run, &background, err) < 0)
+	    background_start(journal, run, NULL, &background, err) < 0)
 		return -1;
 	return background_wait(background, &pid, err);
 }

@@ -14,7 +14,10 @@ struct process;
 
 #define TRUTH_NAME 128
 
-enum truth_phase { TRUTH_PRECOMPILE, TRUTH_TRAIN };
+enum truth_phase { TRUTH_PRECOMPILE, TRUTH_TRAIN, TRUTH_EVALUATE, TRUTH_INFER, TRUTH_PHASES };
+extern const char *const truth_phase_names[TRUTH_PHASES];
+/* The phase of that name, as STOKER_PHASE has it; TRUTH_TRAIN for any other. */
+enum truth_phase truth_phase_of(const char *name);
 
 /* A command that an agent started: one process on one node. */
 struct truth_command {
@@ -26,6 +29,9 @@ struct truth_command {
 	int64_t began_ns, ended_ns;    /* ended_ns 0: it runs */
 	int64_t resumed_step;          /* -1: from scratch */
 	int64_t first_step, last_step; /* computed; -1: none */
+	char task[TRUTH_NAME];         /* that it does; "": the phase has none */
+	char stage[TRUTH_NAME];        /* whose graphs a precompile compiles; "": the training's */
+	int64_t model_step;            /* of the model that it was given; -1: none */
 	int compiled_late;             /* graphs compiled in a training */
 	bool agent_refused;            /* a call of its agent was refused before it began */
 	bool other_compiler;        /* as it began, the cache was whole, but not for its compiler */
@@ -50,6 +56,9 @@ extern struct truth_save *truth_saves; /* newest first */
 struct truth_command *truth_command_new(enum truth_phase phase);
 struct truth_save *truth_save_new(const struct truth_command *command, int64_t step,
 				  const char *path);
+/* The agent that it serves, whether it has started the command itself or has a helper for it. NULL:
+ * it is gone. */
+const struct process *truth_agent(const struct truth_command *command);
 void truth_reset(void);
 
 #endif

@@ -37,6 +37,16 @@ char *workspace_get(const char *key)
 	return text ? mem_copy(text) : NULL;
 }
 
+char *place_get(const char *place)
+{
+	const char *text;
+
+	if (strncmp(place, "s3://" BUCKET "/", strlen("s3://" BUCKET "/")) != 0)
+		return tree_get(playing->hosts[0], place, NULL);
+	text = bucket_get(BUCKET, place + strlen("s3://" BUCKET "/"), NULL);
+	return text ? mem_copy(text) : NULL;
+}
+
 bool workspace_has(const char *key)
 {
 	AUTO(auto_free) char *path = path_of(key);

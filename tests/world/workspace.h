@@ -10,6 +10,8 @@
 
 /* The text of a file; NULL if it is not there. The caller frees it. */
 char *workspace_get(const char *key);
+/* The same of what lies elsewhere: "s3://BUCKET/KEY", or a path. */
+char *place_get(const char *place);
 bool workspace_has(const char *key);
 void workspace_put(const char *key, const char *text);
 /* False if it is not there. */

@@ -78,8 +78,8 @@ int fs_remove_tree(const char *path, struct err **err);
  * An absent path counts as empty. No link is followed, and no other file system entered. */
 int fs_measure(const char *path, uint64_t *ret_files, uint64_t *ret_bytes, struct err **err);
 
-/* What tells a file from an earlier state of it: a program cannot set the ctime. As bytes, all of
- * it is defined. */
+/* Tells a file from an earlier state of it: a program cannot set the ctime. As bytes, all of it is
+ * defined. */
 struct fs_stamp {
 	uint64_t dev, ino, size;
 	int64_t mtime_s, mtime_ns, ctime_s, ctime_ns;
@@ -93,6 +93,9 @@ bool fs_is_settled(const struct stat *st, struct utc at);
 bool fs_has_changed(int fd, const struct stat *before);
 
 bool fs_exists(const char *path); /* follows links */
+/* Returns the number of entries of a directory that are named PREFIX and a number, as devices are;
+ * -1 if it cannot be read. */
+int fs_count_numbered(const char *path, const char *prefix);
 /* The same where "absent" must be known: 1, 0, or -1 with an error for a look that may succeed
  * later. */
 int fs_look(const char *path, struct err **err);

@@ -209,3 +209,19 @@ int fs_measure(const char *path, uint64_t *ret_files, uint64_t *ret_bytes, struc
 	return failed && failed != ENOENT ? fs_error(err, failed, "cannot look into '%s'", path)
 					  : 0;
 }
+
+int fs_count_numbered(const char *path, const char *prefix)
+{
+	DIR *dir = opendir(path);
+	size_t len = strlen(prefix);
+	struct dirent *entry;
+	int count = 0;
+
+	if (!dir)
+		return -1;
+	while ((entry = readdir(dir)))
+		count += strncmp(entry->d_name, prefix, len) == 0 && entry->d_name[len] >= '0' &&
+			 entry->d_name[len] <= '9';
+	closedir(dir);
+	return count;
+}

@@ -10,9 +10,10 @@
 #include "jobs/base/text/text.h"
 
 /* JSON_ALLOW_NUL: one "\u0000" in a log line must not make a whole reply unreadable. */
-#define PARSE_FLAGS (JSON_REJECT_DUPLICATES | JSON_DECODE_ANY | JSON_ALLOW_NUL)
-#define DIGITS      15
-#define DUMP_FLAGS  (JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(DIGITS))
+#define PARSE_FLAGS  (JSON_REJECT_DUPLICATES | JSON_DECODE_ANY | JSON_ALLOW_NUL)
+#define DIGITS       15
+#define EXACT_DIGITS 17 /* that tell any double */
+#define DUMP_FLAGS   (JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(DIGITS))
 
 /* Append Jansson's reason without the excerpt after " near ": the text may be
  * a credentials file or a reply that holds a secret. */
@@ -101,36 +102,79 @@ char *js_line(const json_t *value)
 	return line(value, DUMP_FLAGS);
 }
 
-/* Returns the fewest digits, from DIGITS on, with which all numbers in the value read back the
- * same. */
-static int digits_of(const json_t *value)
+/* True if all reals in the value are told by DIGITS. */
+static bool is_short(const json_t *value)
 {
-	int digits = DIGITS, of_member;
 	const json_t *member;
 	const char *key;
 	char text[40];
 	size_t i;
 
-	if (json_is_real(value))
-		while (digits < 17) {
-			snprintf(text, sizeof text, "%.*g", digits, json_real_value(value));
-			if (strtod(text, NULL) == json_real_value(value))
-				break;
-			digits++;
-		}
+	if (json_is_real(value)) {
+		snprintf(text, sizeof text, "%.*g", DIGITS, json_real_value(value));
+		if (strtod(text, NULL) != json_real_value(value))
+			return false;
+	}
 	json_array_foreach (value, i, member)
-		if ((of_member = digits_of(member)) > digits)
-			digits = of_member;
+		if (!is_short(member))
+			return false;
 	json_object_foreach ((json_t *)value, key, member)
-		if ((of_member = digits_of(member)) > digits)
-			digits = of_member;
-	return digits;
+		if (!is_short(member))
+			return false;
+	return true;
+}
+
+/* Adds a real in the fewest digits, from DIGITS on, that read back the same, and in Jansson's form:
+ * a real has a point or an exponent, an exponent neither a plus nor leading zeros. */
+static void add_real(struct sb *out, double value)
+{
+	char text[40], *exponent;
+	const char *rest;
+
+	for (int digits = DIGITS; digits <= EXACT_DIGITS; digits++) {
+		snprintf(text, sizeof text, "%.*g", digits, value);
+		if (strtod(text, NULL) == value)
+			break;
+	}
+	exponent = strchr(text, 'e');
+	if (!exponent) {
+		sb_addf(out, "%s%s", text, strchr(text, '.') ? "" : ".0");
+		return;
+	}
+	rest = exponent + 1 + (exponent[1] == '+' || exponent[1] == '-');
+	rest += strspn(rest, "0");
+	sb_add(out, text, (size_t)(exponent + 1 - text));
+	sb_addf(out, "%s%s", exponent[1] == '-' ? "-" : "", rest);
 }
 
 char *js_line_exact(const json_t *value)
 {
-	return line(value,
-		    JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION((size_t)digits_of(value)));
+	AUTO(auto_free) char *full = NULL;
+	struct sb out = SB_INIT_MAX(SIZE_MAX / 2);
+	bool in_string = false;
+
+	if (is_short(value))
+		return js_line(value);
+	full = line(value, JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(EXACT_DIGITS));
+	for (const char *at = full; *at;) {
+		size_t len = in_string || !strchr("-0123456789", *at)
+				     ? 0
+				     : strspn(at, "-+.0123456789eE");
+
+		if (len > 0 && memchr(at, '.', len) != NULL)
+			add_real(&out, strtod(at, NULL));
+		else if (len > 0 && memchr(at, 'e', len) != NULL)
+			add_real(&out, strtod(at, NULL));
+		else
+			sb_add(&out, at, len > 0 ? len : 1);
+		if (len == 0 && *at == '"')
+			in_string = !in_string;
+		/* The character behind a backslash ends no string. */
+		if (len == 0 && in_string && *at == '\\' && at[1])
+			sb_addc(&out, *++at);
+		at += len > 0 ? len : 1;
+	}
+	return sb_take(&out);
 }
 
 void js_digest(const json_t *value, char hex[65])

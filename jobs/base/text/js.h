@@ -24,7 +24,8 @@ int js_load(const char *path, size_t max, json_t **ret, struct err **err);
 /* The value in one line, in insertion order: for output and the journal. Characters that could
  * steer a terminal are written as \uXXXX, which means the same. The caller frees it. */
 char *js_line(const json_t *value);
-/* The same with so many digits that each number reads back the same: for measurements. */
+/* The same; a real that 15 digits do not tell has as many more as it needs to read back the same:
+ * for measurements. */
 char *js_line_exact(const json_t *value);
 /* SHA-256 over the canonical form: one line, keys sorted, no spaces. Equal values give equal
  * digests. */

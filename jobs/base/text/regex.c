@@ -198,10 +198,13 @@ bool regex_find(const struct regex *re, const char *text, size_t len, size_t sta
 	return true;
 }
 
-bool regex_number(const struct regex *re, const char *text, size_t len, double *ret)
+size_t regex_number(const struct regex *re, const char *text, size_t len, double *ret)
 {
 	struct regex_span spans[REGEX_GROUPS_MAX + 1]; /* written as far as there are groups */
+	size_t size;
 
-	return re->groups > 0 && regex_find(re, text, len, 0, spans) && spans[1].set &&
-	       text_float(text + spans[1].from, len - spans[1].from, ret) > 0;
+	if (re->groups == 0 || !regex_find(re, text, len, 0, spans) || !spans[1].set)
+		return 0;
+	size = text_float(text + spans[1].from, len - spans[1].from, ret);
+	return size > 0 ? spans[1].from + size : 0;
 }

@@ -41,7 +41,8 @@ bool regex_find(const struct regex *re, const char *text, size_t len, size_t sta
 		struct regex_span spans[REGEX_GROUPS_MAX + 1]);
 
 /* Reads the number that begins where the first group of the first match does, in full even if the
- * pattern would cut `6.25e-05` to `6.25`. False if there is no match or no number. */
-bool regex_number(const struct regex *re, const char *text, size_t len, double *ret);
+ * pattern would cut `6.25e-05` to `6.25`. Returns the offset behind it; 0 if there is no match or
+ * no number. */
+size_t regex_number(const struct regex *re, const char *text, size_t len, double *ret);
 
 #endif

@@ -1,5 +1,5 @@
-/* What all parts of the AWS Batch engine need: requests, and the state of attempts. It calls no
- * other part of the engine but the reader of replies. */
+/* Requests, and the state of attempts, for all parts of the AWS Batch engine. It calls no other
+ * part of the engine but the reader of replies. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -21,11 +21,6 @@
 #define HELPER_VCPUS 1
 #define HELPER_MIB   128
 
-/* A plan of an earlier stoker may name a type that is in no catalogue: its job asks for this
- * little, so that any machine can run it. */
-#define LEAST_VCPUS 1
-#define LEAST_MIB   2048
-
 /* Memory that the kernel and the ECS agent keep: a job that asks for more than the rest waits for
  * ever. */
 #define KEPT_PERCENT 7
@@ -128,7 +123,8 @@ static json_t *resources(int64_t vcpus, int64_t mib)
 			 "value", memory);
 }
 
-/* All of a machine's resources, less those of the helper container. */
+/* Returns all of a machine's resources, less those of the helper container; NULL if the plan does
+ * not have them. */
 static json_t *resources_of(const json_t *plan)
 {
 	int64_t mib = has(plan, "ram_mib", 0), kept = mib * KEPT_PERCENT / 100;
@@ -136,7 +132,7 @@ static json_t *resources_of(const json_t *plan)
 	bool is_helped = uses_helper(plan);
 
 	if (mib <= 0 || vcpus <= 0)
-		return resources(LEAST_VCPUS, LEAST_MIB);
+		return NULL;
 	mib -= (kept > KEPT_MIB ? kept : KEPT_MIB) + (is_helped ? HELPER_MIB : 0);
 	return resources(vcpus - (is_helped ? HELPER_VCPUS : 0), mib);
 }
@@ -216,14 +212,22 @@ static int container_of(const json_t *plan, int nodes, json_t **ret, json_t *vol
 {
 	json_auto_t *container = json_object(), *points = json_array();
 	json_auto_t *helped = uses_helper(plan) ? agent_delivery_helper_mounts(true) : NULL;
+	json_auto_t *asked = resources_of(plan);
 
+	/* A plan of an earlier stoker may name a type that no catalogue has. */
+	if (!asked)
+		return refuse(err, "resources.instance",
+			      "add the type to your own catalogue (STOKER_INSTANCES), and begin "
+			      "another run",
+			      "the plan does not say how many vCPUs and how much memory '%s' has",
+			      batch_spec_text(plan, "resources.instance"));
 	if (mounts_of(plan, volumes, points, err) < 0)
 		return -1;
 	if (helped)
 		json_array_extend(points, helped);
 	js_put_str(container, "image", engine_image(plan));
 	js_put(container, "command", agent_delivery_command(plan));
-	js_put(container, "resourceRequirements", resources_of(plan));
+	js_put(container, "resourceRequirements", TAKE(asked));
 	js_put(container, "linuxParameters", linux_of(plan, nodes));
 	js_put(container, "ulimits",
 	       json_pack("[{s:s, s:i, s:i}]", "name", "memlock", "softLimit", -1, "hardLimit", -1));

@@ -1,5 +1,5 @@
-/* What all parts of the SageMaker engine need: requests, and the state of training jobs. It calls
- * no other part of the engine. */
+/* Requests, and the state of training jobs, for all parts of the SageMaker engine. It calls no
+ * other part of the engine. */
 #include <string.h>
 
 #include "jobs/engine/sagemaker/sagemaker_internal.h"

@@ -10,6 +10,28 @@
 
 #define LOG_LEVEL 20 /* Python's logging.INFO */
 
+/* The ways in which the toolkit starts a program, and the value that asks for each (PyTorch's
+ * estimator in the SDK: _pytorch_distribution_configuration). */
+enum distribution { TORCH_DISTRIBUTED, PYTORCH_DDP, NO_DISTRIBUTION, DISTRIBUTIONS };
+static const struct {
+	const char *name, *value;
+} distributions[DISTRIBUTIONS] = {
+	[TORCH_DISTRIBUTED] = { "torch_distributed", "sagemaker_torch_distributed_enabled" },
+	[PYTORCH_DDP] = { "pytorchddp", "sagemaker_pytorch_ddp_enabled" },
+	[NO_DISTRIBUTION] = { "none", NULL },
+};
+
+/* Runs of earlier versions have the first. */
+static enum distribution distribution_of(const json_t *plan)
+{
+	const json_t *section = js_path(plan, "spec.sagemaker");
+
+	for (int i = 0; i < DISTRIBUTIONS; i++)
+		if (js_is(section, "distribution", distributions[i].name))
+			return (enum distribution)i;
+	return TORCH_DISTRIBUTED;
+}
+
 /* ---- Python's json.dumps() ---------------------------------------------------------- */
 
 /* Writes the shortest digits for this number, as Python's repr() does: with an exponent below 1e-4
@@ -165,7 +187,7 @@ static int put_hyperparameters(json_t *request, const struct toolkit_input *inpu
 	AUTO(auto_free) char *source = submit_directory(input->plan);
 	json_t *values = spec_values(input->plan, ahead), *value;
 	json_auto_t *level = json_integer(LOG_LEVEL);
-	const char *name;
+	const char *enabled = distributions[distribution_of(input->plan)].value, *name;
 
 	js_put(request, "HyperParameters", values);
 	put_own(values, "sagemaker_submit_directory", source);
@@ -173,10 +195,13 @@ static int put_hyperparameters(json_t *request, const struct toolkit_input *inpu
 	put_dumped(values, "sagemaker_container_log_level", level);
 	put_own(values, "sagemaker_job_name", input->job);
 	put_own(values, "sagemaker_region", input->region);
-	/* Without this value the toolkit starts no torchrun and ignores the variable of phase 1. */
-	js_put_str(values, "sagemaker_torch_distributed_enabled", "true");
-	put_own(values, "sagemaker_instance_type",
-		js_str(json_object_get(request, "ResourceConfig"), "InstanceType"));
+	/* Without that of torch_distributed the toolkit starts no torchrun and ignores the variable
+	 * of phase 1. */
+	if (enabled) {
+		js_put_str(values, enabled, "true");
+		put_own(values, "sagemaker_instance_type",
+			js_str(json_object_get(request, "ResourceConfig"), "InstanceType"));
+	}
 	if (json_object_size(values) > TOOLKIT_VALUES_MAX) {
 		err_set(err, EXIT_SPEC,
 			"%zu hyperparameters with those of script mode; SageMaker takes %d",
@@ -352,18 +377,127 @@ static void add_arguments(json_t *words, json_t *values)
 	}
 }
 
-/* Returns the number of workers on a host: its Neuron cores, as neuron-ls counts them, or one. */
+/* Returns the number of workers on a host: its GPUs, or its Neuron cores, as neuron-ls counts them,
+ * or one. */
 static char *workers_of(const json_t *plan, const json_t *env)
 {
 	const json_t *row = json_object_get(plan, "instance");
-	int64_t cores = js_int(row, "cores", 0);
+	int64_t cores = js_int(row, "cores", 0), gpus = js_int(row, "gpus", 0);
 
+	if (gpus > 0)
+		cores = gpus;
 	if (json_array_size(js_path(plan, "spec.sagemaker.instance_groups")) > 0 ||
 	    json_object_get(env, "NEURON_LOGICAL_NC_CONFIG"))
 		return mem_copy("<cores>");
 	if (!js_str(row, "accelerator"))
 		return mem_copy("1");
 	return cores > 0 ? mem_format("%lld", (long long)cores) : mem_copy("<cores>");
+}
+
+static void add_torchrun(json_t *words, const json_t *plan, const json_t *env, const char *workers)
+{
+	AUTO(auto_free) char *nodes = mem_format("%lld", (long long)js_int(plan, "nodes", 1));
+
+	if (js_is(env, "RUN_NEURON_PARALLEL_COMPILE", "1"))
+		add_word(words, "neuron_parallel_compile");
+	add_words(words, (const char *[]){ "torchrun", "--nnodes", nodes, "--nproc_per_node",
+					   workers, NULL });
+	if (js_int(plan, "nodes", 1) > 1)
+		add_words(words, (const char *[]){ "--master_addr", "algo-1", "--master_port",
+						   MASTER_PORT, "--node_rank", "<rank>", NULL });
+}
+
+/* Types on which the toolkit itself sets variables of EFA (SM_EFA_NCCL_INSTANCES and
+ * SM_EFA_RDMA_INSTANCES of its __init__.py). */
+static const struct {
+	const char *type;
+	bool rdma;
+} efa_types[] = {
+	{ "ml.g4dn.8xlarge", false },      { "ml.g4dn.12xlarge", false },
+	{ "ml.g5.48xlarge", false },       { "ml.p3dn.24xlarge", false },
+	{ "ml.p4d.24xlarge", true },       { "ml.p4de.24xlarge", true },
+	{ "ml.p5.48xlarge", false },       { "ml.trn1.32xlarge", true },
+	{ "ml.p6e-gb200.36xlarge", true },
+};
+
+static void add_efa(json_t *words, const char *type)
+{
+	for (size_t i = 0; type && i < STK_LENGTH(efa_types); i++) {
+		if (strcmp(efa_types[i].type, type) != 0)
+			continue;
+		add_words(words, (const char *[]){ "-x", "NCCL_PROTO=simple", NULL });
+		if (efa_types[i].rdma)
+			add_words(words,
+				  (const char *[]){ "-x", "FI_EFA_USE_DEVICE_RDMA=1", NULL });
+	}
+}
+
+/* Returns "algo-1:8,algo-2:8", of one host "algo-1". The caller frees it. */
+static char *hosts_of(int64_t nodes, const char *workers)
+{
+	struct sb hosts = SB_INIT;
+
+	for (int64_t i = 1; i <= nodes; i++)
+		sb_addf(&hosts, "%salgo-%lld%s%s", i > 1 ? "," : "", (long long)i,
+			nodes > 1 ? ":" : "", nodes > 1 ? workers : "");
+	return sb_take(&hosts);
+}
+
+/* The command of the first host, which starts the others' (smdataparallel.py). */
+static void add_mpirun(json_t *words, const json_t *plan, const char *workers)
+{
+	const char *type = js_str(json_object_get(plan, "instance"), "type");
+	int64_t nodes = js_int(plan, "nodes", 1), all = nodes * strtol(workers, NULL, 10);
+	AUTO(auto_free) char *count = mem_format("%lld", (long long)nodes);
+	AUTO(auto_free) char *hosts = hosts_of(nodes, workers);
+	AUTO(auto_free)
+	char *world = all > 0 ? mem_format("%lld", (long long)all) : mem_copy(workers);
+
+	add_words(words,
+		  (const char *[]){ "mpirun", "--host", hosts, "-np", world, "--allow-run-as-root",
+				    "--tag-output", "--oversubscribe", NULL });
+	add_words(words, (const char *[]){ "-mca",
+					   "btl_tcp_if_include",
+					   "<interface>",
+					   "-mca",
+					   "oob_tcp_if_include",
+					   "<interface>",
+					   "-mca",
+					   "plm_rsh_no_tree_spawn",
+					   "1",
+					   "-mca",
+					   "pml",
+					   "ob1",
+					   "-mca",
+					   "btl",
+					   "^openib",
+					   "-mca",
+					   "orte_abort_on_non_zero_status",
+					   "1",
+					   "-mca",
+					   "btl_vader_single_copy_mechanism",
+					   "none",
+					   "-mca",
+					   "plm_rsh_num_concurrent",
+					   count,
+					   NULL });
+	add_words(words,
+		  (const char *[]){ "-x", "NCCL_SOCKET_IFNAME=<interface>", "-x", "NCCL_DEBUG=INFO",
+				    "-x", "LD_LIBRARY_PATH", "-x", "PATH", "-x",
+				    nodes > 1 ? "SMDATAPARALLEL_USE_HOMOGENEOUS=1"
+					      : "SMDATAPARALLEL_USE_SINGLENODE=1",
+				    "-x", "FI_PROVIDER=efa", "-x", "RDMAV_FORK_SAFE=1", "-x",
+				    "LD_PRELOAD=<gethostname>", NULL });
+	add_efa(words, type);
+	if (nodes > 1) {
+		AUTO(auto_free)
+		char *machine = mem_format("SAGEMAKER_INSTANCE_TYPE=%s", type ? type : "<type>");
+
+		add_words(words, (const char *[]){ "-x", "SMDATAPARALLEL_SERVER_ADDR=algo-1", "-x",
+						   "SMDATAPARALLEL_SERVER_PORT=7592", "-x", machine,
+						   NULL });
+	}
+	add_words(words, (const char *[]){ "smddprun", "python3", "-m", "mpi4py", NULL });
 }
 
 json_t *sagemaker_toolkit_command(const json_t *plan, const char *phase)
@@ -373,7 +507,6 @@ json_t *sagemaker_toolkit_command(const json_t *plan, const char *phase)
 	const char *program = program_of(js_path(plan, "spec.command"));
 	const json_t *env = planned_env(&input);
 	json_auto_t *values = NULL;
-	AUTO(auto_free) char *nodes = mem_format("%lld", (long long)js_int(plan, "nodes", 1));
 	AUTO(auto_free) char *workers = workers_of(plan, env);
 	json_t *words;
 
@@ -381,13 +514,18 @@ json_t *sagemaker_toolkit_command(const json_t *plan, const char *phase)
 		return NULL;
 	words = json_array();
 	values = spec_values(plan, ahead);
-	if (js_is(env, "RUN_NEURON_PARALLEL_COMPILE", "1"))
-		add_word(words, "neuron_parallel_compile");
-	add_words(words, (const char *[]){ "torchrun", "--nnodes", nodes, "--nproc_per_node",
-					   workers, NULL });
-	if (js_int(plan, "nodes", 1) > 1)
-		add_words(words, (const char *[]){ "--master_addr", "algo-1", "--master_port",
-						   MASTER_PORT, "--node_rank", "<rank>", NULL });
+	switch (distribution_of(plan)) {
+	case PYTORCH_DDP:
+		add_mpirun(words, plan, workers);
+		break;
+	case NO_DISTRIBUTION:
+		add_word(words, "python3");
+		break;
+	case TORCH_DISTRIBUTED:
+	case DISTRIBUTIONS:
+		add_torchrun(words, plan, env, workers);
+		break;
+	}
 	add_word(words, program);
 	add_arguments(words, values);
 	return words;

@@ -7,9 +7,15 @@
  *
  * Pure: no I/O, no clock.
  *
- * Sources: sagemaker 2.257.7 (estimator.py, fw_utils.py; its requests are kept in tests/aws/data),
- * sagemaker-training 4.8.1 (environment.py, mapping.py, torch_distributed.py, process.py,
- * params.py); limits: service model sagemaker:CreateTrainingJobRequest.
+ * `sagemaker.distribution` says how the toolkit starts the program: by torchrun; by mpirun and
+ * smddprun (where the image has it) from the first host (pytorchddp); or as it is, once on each
+ * host (none).
+ *
+ * Sources: sagemaker 2.257.7 (estimator.py, pytorch/estimator.py, fw_utils.py; its requests are
+ * kept in tests/aws/data), sagemaker-training 4.8.1 and 5.1.0 (environment.py, mapping.py,
+ * torch_distributed.py, smdataparallel.py, process.py, runner.py, params.py),
+ * sagemaker-pytorch-training 3.0.0 (training.py, which chooses among them); limits: service model
+ * sagemaker:CreateTrainingJobRequest.
  */
 #ifndef STK_ENGINE_SAGEMAKER_SAGEMAKER_TOOLKIT_H
 #define STK_ENGINE_SAGEMAKER_SAGEMAKER_TOOLKIT_H
@@ -39,7 +45,9 @@ int sagemaker_toolkit_put(json_t *request, const struct toolkit_input *input, st
 
 /* Returns the command line that the toolkit builds on each host of a job: a new array. "<cores>"
  * stands for the number that neuron-ls shows there, if no catalogue has it; "<rank>" for the host's
- * rank. NULL: the toolkit cannot run the command. */
+ * rank, "<interface>" for its network interface; "<gethostname>" for a library of the toolkit's
+ * own. With pytorchddp the line is that of the first host, and the others wait for it. NULL: the
+ * toolkit cannot run the command. */
 json_t *sagemaker_toolkit_command(const json_t *plan, const char *phase);
 
 #endif

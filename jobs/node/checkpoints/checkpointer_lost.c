@@ -1,4 +1,4 @@
-/* What is said of checkpoints at the end: see checkpointer_internal.h. */
+/* The last words about checkpoints, at the end: see checkpointer_internal.h. */
 #include "jobs/node/checkpoints/checkpointer_internal.h"
 
 /* Returns the failure class of the last error; NULL if its errno decides. */

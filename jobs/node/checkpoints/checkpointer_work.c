@@ -170,7 +170,8 @@ static bool deal_with_part(struct work *work, const struct ckpt *ckpt)
 static bool deal_with(struct work *work, const struct ckpt *ckpt)
 {
 	const struct agent_config *config = work->config;
-	struct ckpt_owner owner = { config->run, config->nonce, config->attempt };
+	struct ckpt_owner owner = { config->run, config->nonce, config->attempt,
+				    config->order->instance, config->order->world_size };
 	AUTO(err_freep) struct err *why = NULL;
 	int held, done;
 

@@ -7,7 +7,8 @@
 #include "jobs/base/fs/fs.h"
 #include "jobs/cache/kinds/compile_kind.h"
 #include "jobs/cache/manifest/compile_manifest.h"
-#include "jobs/checkpoint/checkpoint.h"
+#include "jobs/checkpoint/pin.h"
+#include "jobs/data/data.h"
 #include "jobs/node/checkpoints/cache_push.h"
 #include "jobs/node/checkpoints/resume.h"
 #include "jobs/node/setup/network.h"
@@ -28,23 +29,37 @@ static int wait_for_peers(const struct agent_config *config, struct err **err)
 				       : 0;
 }
 
+/* Folders of models, by what they are for. */
+static const char *const models[] = { "parent", "candidate", "baseline" };
+
 bool fetch_needed(const struct agent_config *config)
 {
 	const char *url = agent_config_resumed_url(config);
 	AUTO(auto_free) char *cache = agent_config_cache(config);
 
-	return cache || (url && url[0] != '/') || waits_for_peers(config) || resume_needed(config);
+	return cache || (url && url[0] != '/') || config->order->parent.url ||
+	       config->order->tasks.candidate.url || config->order->tasks.baseline.url ||
+	       config->order->data_manifest || waits_for_peers(config) || resume_needed(config);
 }
 
 void fetch_discard(const struct agent_config *config)
 {
 	AUTO(auto_free) char *resume = fs_join(config->dir, "resume");
 	AUTO(auto_free) char *cache = fs_join(config->dir, "cache");
+	AUTO(auto_free) char *data = fs_join(config->dir, "data");
 	AUTO(err_freep) struct err *ignored = NULL;
 
 	/* A failed removal costs space, nothing else. */
 	if (fs_remove_tree(resume, &ignored) < 0)
 		err_freep(&ignored);
+	if (fs_remove_tree(data, &ignored) < 0)
+		err_freep(&ignored);
+	for (size_t i = 0; i < STK_LENGTH(models); i++) {
+		AUTO(auto_free) char *folder = fs_join(config->dir, models[i]);
+
+		if (fs_remove_tree(folder, &ignored) < 0)
+			err_freep(&ignored);
+	}
 	(void)!fs_remove_tree(cache, &ignored);
 }
 
@@ -75,6 +90,58 @@ static int fetch_checkpoint(const struct agent_config *config, struct err **err)
 		return err_set(err, EXIT_UNREACHABLE, "cannot resume from '%s': %s", url,
 			       why ? why : "the mark is gone");
 	return there < 0 ? -1 : 0;
+}
+
+/* ---- the data ---- */
+
+static int fetch_data(const struct agent_config *config, struct err **err)
+{
+	const struct order *order = config->order;
+	AUTO(auto_free) char *path = agent_config_data_manifest(config);
+	AUTO(auto_free) char *folder = agent_config_data_dir(config);
+	AUTO(auto_free) char *manifest = NULL;
+
+	if (!path)
+		return 0;
+	if (data_fetch_manifest(order->data_manifest, path, &manifest, err) < 0)
+		return -1;
+	/* Each shard brings its own. */
+	if (!folder || order->tasks.shards > 0)
+		return 0;
+	/* What an earlier start left may be of another manifest. */
+	if (fs_remove_tree(folder, err) < 0 ||
+	    data_fetch_objects(manifest, order->data_base, folder, err) < 0)
+		return err_wrap(err, "cannot fetch the data");
+	return 0;
+}
+
+/* ---- models ---- */
+
+/* Brings a model of the order into a folder of this node, and proves it. */
+static int fetch_model(const struct agent_config *config, const struct order_model *model,
+		       const char *name, struct err **err)
+{
+	const struct ckpt_kind *kind = checkpoint_kind_find(model->kind ? model->kind : "auto");
+	AUTO(auto_free) char *folder = fs_join(config->dir, name);
+	AUTO(checkpoint_pin_release) struct ckpt_pin pin = { 0 };
+	AUTO(store_freep) struct store *workspace = NULL;
+	AUTO(auto_free) char *path = NULL;
+	int pinned;
+
+	if (!model->url)
+		return 0;
+	if (!kind)
+		return err_set(err, EXIT_DEFECT, "the order's '%s' is of unknown kind '%s'", name,
+			       model->kind);
+	if (!model->digest)
+		pinned = checkpoint_pin_take(model->url, kind, NULL, &pin, err);
+	else if (store_open(config->workspace, &workspace, err) < 0)
+		pinned = -1;
+	else
+		pinned = checkpoint_pin_get(workspace, model->digest, &pin, err);
+	if (pinned < 0 || checkpoint_pin_fetch(&pin, folder, &path, err) < 0)
+		return err_wrap(err, "cannot fetch the %s", name);
+	return 0;
 }
 
 /* ---- the compile cache ---- */
@@ -226,8 +293,13 @@ static int fetch_entries(const struct agent_config *config, struct err **err)
 
 int fetch_all(const struct agent_config *config, struct err **err)
 {
-	if (resume_agree(config, err) < 0 || fetch_checkpoint(config, err) < 0 ||
-	    fetch_entries(config, err) < 0)
+	const struct order *order = config->order;
+
+	if (fetch_model(config, &order->parent, models[0], err) < 0 ||
+	    fetch_model(config, &order->tasks.candidate, models[1], err) < 0 ||
+	    fetch_model(config, &order->tasks.baseline, models[2], err) < 0 ||
+	    resume_agree(config, err) < 0 || fetch_checkpoint(config, err) < 0 ||
+	    fetch_entries(config, err) < 0 || fetch_data(config, err) < 0)
 		return -1;
 	return wait_for_peers(config, err);
 }

@@ -25,6 +25,7 @@ static int do_prefetch(const void *given, int news_fd, int orders_fd)
 	js_put_str(line, "hint", why->hint);
 	js_put(line, "code", json_integer(why->code));
 	js_put(line, "errno", json_integer(why->os_errno));
+	js_put(line, "damage", json_boolean(why->damage));
 	news_say(news_fd, line);
 	return 1;
 }
@@ -52,6 +53,7 @@ static void on_news(void *arg, const char *kind, const json_t *line)
 	err_freep(&prefetch->why);
 	err_set(&prefetch->why, (enum exit_code)js_int(line, "code", EXIT_REFUSED), "%s", message);
 	prefetch->why->os_errno = (int)js_int(line, "errno", 0);
+	prefetch->why->damage = js_bool(line, "damage", false);
 	if (js_str(line, "hint"))
 		err_hint(&prefetch->why, "%s", js_str(line, "hint"));
 }

@@ -180,6 +180,12 @@ void command_end_conclude(struct agent *agent)
 		agent_fail(agent, &agent->trouble, NULL);
 		return;
 	}
+	if (at_leisure(agent) && agent->tasks.why) {
+		AUTO(auto_free) char *class = TAKE(agent->tasks.why_class);
+
+		agent_fail(agent, &agent->tasks.why, class);
+		return;
+	}
 	if (agent->config.scratch && !agent->stopped && agent->status == 0 && lacks_push(agent)) {
 		not_pushed(agent);
 		return;

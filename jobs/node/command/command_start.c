@@ -13,6 +13,7 @@
 #include "jobs/node/setup/prepare.h"
 #include "jobs/node/setup/secrets.h"
 #include "jobs/node/setup/versions.h"
+#include "jobs/node/tasks/node_task.h"
 
 /* The command could not be executed: reports its end as a shell would. */
 static void no_command(struct agent *agent, int exit_status, struct err **why)
@@ -40,7 +41,8 @@ static int spawn(struct agent *agent, const char *program, char **argv, struct e
 	if (command_watch_open(agent, &write_fd, err) < 0)
 		return -1;
 	start.out = start.err = write_fd;
-	if (proc_spawn(&start, &agent->command, err) < 0) {
+	if ((tasks_needed(&agent->config) ? tasks_start(agent, write_fd, &agent->command, err)
+					  : proc_spawn(&start, &agent->command, err)) < 0) {
 		agent->command = 0;
 		command_watch_close(agent);
 		return -1;
@@ -53,6 +55,24 @@ static int spawn(struct agent *agent, const char *program, char **argv, struct e
 		report_process(&agent->report.said.command, &id);
 	}
 	return 0;
+}
+
+/* Builds the environment and the command line. Those of a task are built when it begins; what is
+ * looked at before is that of the first. */
+static int build(struct agent *agent, char ***ret_argv, struct err **err)
+{
+	struct agent_config config = agent->config;
+	struct node_task first;
+
+	if (tasks_needed(&config)) {
+		node_task_at(&config, 0, &first);
+		config.task = &first;
+		config.task_output = config.output;
+		config.task_manifest = config.order->data_manifest;
+	}
+	return command_env_build(&config, &agent->claim, &agent->env, err) < 0
+		       ? -1
+		       : command_env_command(&config, &agent->env, ret_argv, err);
 }
 
 static bool is_about_the_program(int os_errno)
@@ -76,9 +96,7 @@ void command_start(struct agent *agent)
 			   why->code == EXIT_UNREACHABLE ? "transient-infra" : "quota-permission");
 		return;
 	}
-	if (watchdog_init(agent, &why) < 0 ||
-	    command_env_build(&agent->config, &agent->claim, &agent->env, &why) < 0 ||
-	    command_env_command(&agent->config, &agent->env, &argv, &why) < 0) {
+	if (watchdog_init(agent, &why) < 0 || build(agent, &argv, &why) < 0) {
 		agent_fail(agent, &why, "user-config");
 		return;
 	}

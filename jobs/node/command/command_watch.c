@@ -175,9 +175,10 @@ static bool reap(struct agent *agent, bool *ret_any_left)
 			outputs_gone(agent);
 		else if (sampler_reaped(agent, pid))
 			continue;
-		else if (pid == agent->command && !agent->over)
+		else if (pid == agent->command && !agent->over) {
+			tasks_gone(agent);
 			command_end_begin(agent, status);
-		else
+		} else
 			agent->heirs_left |= agent->over && WIFEXITED(status);
 	}
 	*ret_any_left = pid == 0;
@@ -197,8 +198,8 @@ static void on_look_again(void *arg)
 }
 
 /* True if we have no children but our helpers. A look at /proc must tell; a process that forks and
- * dies during the look could hide from it, but not die without being reaped: then we look again.
- * What cannot be seen may be there, and no signal may tell of it any more. */
+ * dies during the look could hide from it, but not die without being reaped: then we look again. A
+ * child that cannot be seen may be there, and no signal may tell of it any more. */
 static bool is_childless(struct agent *agent)
 {
 	bool any_left;

@@ -177,27 +177,10 @@ static const char *sysfs_root(const struct checkup *c)
 	return root && *root ? root : SYSFS;
 }
 
-/* Returns the number of folders "neuron<N>", -1 if sysfs shows nothing. */
-static int sysfs_devices(const struct checkup *c)
-{
-	DIR *dir = opendir(sysfs_root(c));
-	struct dirent *entry;
-	int count = 0;
-
-	if (!dir)
-		return -1;
-	while ((entry = readdir(dir)))
-		if (strncmp(entry->d_name, "neuron", 6) == 0 && entry->d_name[6] >= '0' &&
-		    entry->d_name[6] <= '9')
-			count++;
-	closedir(dir);
-	return count;
-}
-
 /* Counts the devices by the kernel if neuron-ls shows nothing; `why`: the reason for that. */
 static void count_devices(struct checkup *c, const char *why)
 {
-	int found = sysfs_devices(c);
+	int found = fs_count_numbered(sysfs_root(c), "neuron");
 
 	if (found < 0)
 		health_checkup_say(c, "devices", ROW_UNCHECKED, "%s, and '%s' is missing too", why,

@@ -147,8 +147,10 @@ static void set_folders(struct agent_config *config, const char *folder)
 	if (config->scratch || !checkpoint)
 		checkpoint = config->scratch ? "scratch/checkpoints" : "checkpoints";
 	config->outputs = config->scratch ? NULL : config->order->outputs;
-	/* A workspace that is a directory holds the outputs from the beginning. */
-	if (!output && config->outputs && !config->object_workspace)
+	/* A workspace that is a directory holds the outputs from the beginning. Tasks have folders
+	 * of their own. */
+	if (!output && config->outputs && !config->object_workspace &&
+	    !config->order->tasks.results)
 		output = kept = mem_format("%s/%snode-%d", config->workspace, config->outputs,
 					   config->node);
 	if (config->scratch || !output)
@@ -295,6 +297,50 @@ char *agent_config_resumed(const struct agent_config *config)
 	if (!url || url[0] == '/')
 		return url ? mem_copy(url) : NULL;
 	return mem_format("%s/resume/%s", config->dir, fs_basename(url));
+}
+
+char *agent_config_data_manifest(const struct agent_config *config)
+{
+	const char *url = config->order->data_manifest;
+
+	if (!url || url[0] == '/')
+		return url ? mem_copy(url) : NULL;
+	return fs_join(config->dir, "data.jsonl");
+}
+
+char *agent_config_data_dir(const struct agent_config *config)
+{
+	return config->order->data_manifest && config->order->data_fetch
+		       ? fs_join(config->dir, "data")
+		       : NULL;
+}
+
+/* Where a model of the order is once it was fetched: fetch.h. */
+static char *model_path(const struct agent_config *config, const struct order_model *model,
+			const char *folder)
+{
+	if (!model->url)
+		return NULL;
+	if (model->url[0] == '/')
+		return mem_copy(model->url);
+	return mem_format("%s/%s/%s", config->dir, folder, fs_basename(model->url));
+}
+
+char *agent_config_init_from(const struct agent_config *config)
+{
+	const struct order *order = config->order;
+
+	if (order->init_from)
+		return mem_copy(order->init_from);
+	return model_path(config, &order->parent, "parent");
+}
+
+char *agent_config_model(const struct agent_config *config, const char *role)
+{
+	const struct order_tasks *tasks = &config->order->tasks;
+
+	return strcmp(role, "baseline") == 0 ? model_path(config, &tasks->baseline, "baseline")
+					     : model_path(config, &tasks->candidate, "candidate");
 }
 
 const struct compile_kind *agent_config_compile_kind(const struct agent_config *config)

@@ -19,6 +19,7 @@
 #include "jobs/store/order.h"
 
 struct compile_kind;
+struct node_task;
 
 /* Strings are borrowed from `order`, except those marked as owned. */
 struct agent_config {
@@ -42,6 +43,10 @@ struct agent_config {
 	char *output;       /* owned: absolute */
 	/* Key of the workspace beneath which the attempt's outputs are; NULL: they are not kept. */
 	const char *outputs;
+	/* The task that the command works on, its STOKER_OUTPUT_DIR and STOKER_DATA_MANIFEST (NULL:
+	 * none); all borrowed; NULL: the order has no tasks (jobs/node/tasks/tasks.h). */
+	const struct node_task *task;
+	const char *task_output, *task_manifest;
 };
 
 /* Errors say what in the order is wrong (EXIT_DEFECT: stoker wrote it). */
@@ -72,6 +77,15 @@ const char *agent_config_resumed_url(const struct agent_config *config);
 /* Returns the path on this node that the command resumes from, NULL if none. The caller frees
  * it. */
 char *agent_config_resumed(const struct agent_config *config);
+/* Return the list of the data on this node, and the folder with its objects, once they were fetched
+ * (fetch.h); NULL if there is none. The caller frees it. */
+char *agent_config_data_manifest(const struct agent_config *config);
+char *agent_config_data_dir(const struct agent_config *config);
+/* Returns the value of STOKER_INIT_FROM: the parent where it is on this node, once it was fetched
+ * (fetch.h); NULL if there is none. The caller frees it. */
+char *agent_config_init_from(const struct agent_config *config);
+/* The same for a model of the tasks, of that role. */
+char *agent_config_model(const struct agent_config *config, const char *role);
 /* Returns the folder that stands for the compile cache on this node; NULL if the command uses the
  * cache where it lies, or there is none. The caller frees it. */
 char *agent_config_cache(const struct agent_config *config);

@@ -10,6 +10,7 @@
 #include "jobs/node/setup/command_env.h"
 #include "jobs/node/setup/container_env.h"
 #include "jobs/node/setup/network.h"
+#include "jobs/node/tasks/node_task.h"
 
 #define EXEC_TIMEOUT_S "600" /* as in the SDK's samples */
 
@@ -38,6 +39,24 @@ static int64_t cores(const struct agent_config *config)
 	return sched_getaffinity(0, sizeof cpus, &cpus) == 0 ? CPU_COUNT(&cpus) : 1;
 }
 
+/* Variables of a task of evaluate or infer. */
+static void put_task(struct command_env *env, const struct agent_config *config)
+{
+	const struct node_task *task = config->task;
+	AUTO(auto_free) char *model = agent_config_model(config, task->role);
+
+	put_variable(env, VAR_OUTPUT_DIR, config->task_output);
+	put_variable(env, VAR_DATA_MANIFEST, config->task_manifest);
+	put_variable(env, VAR_MODEL, model);
+	put_variable(env, VAR_MODEL_ROLE, task->role);
+	if (task->repeat > 0)
+		put_number(env, VAR_REPEAT, task->repeat);
+	if (task->shard >= 0) {
+		put_number(env, VAR_SHARD, task->shard);
+		put_number(env, VAR_SHARDS, config->order->tasks.shards);
+	}
+}
+
 /* Variables that authors of training scripts may rely on. */
 static void put_stoker(struct command_env *env, const struct agent_config *config,
 		       const struct claim *claim)
@@ -45,16 +64,21 @@ static void put_stoker(struct command_env *env, const struct agent_config *confi
 	const struct order *order = config->order;
 	AUTO(auto_free) char *resumed = agent_config_resumed(config);
 	AUTO(auto_free) char *cache = agent_config_cache(config);
+	AUTO(auto_free) char *manifest = agent_config_data_manifest(config);
+	AUTO(auto_free) char *data = agent_config_data_dir(config);
+	AUTO(auto_free) char *parent = agent_config_init_from(config);
 	int64_t workers = order->compile.workers;
 
 	put_variable(env, VAR_PHASE, config->phase);
+	put_variable(env, VAR_STAGE, order->stage);
 	put_variable(env, VAR_RUN, config->run);
 	put_number(env, VAR_ATTEMPT, config->attempt);
-	put_variable(env, VAR_INIT_FROM, order->init_from);
+	put_variable(env, VAR_INIT_FROM, parent);
 	put_variable(env, VAR_RESUME_FROM, resumed);
 	put_variable(env, VAR_CHECKPOINT_DIR, config->checkpoint);
 	put_variable(env, VAR_OUTPUT_DIR, config->output);
-	put_variable(env, VAR_DATA_MANIFEST, order->data_manifest);
+	put_variable(env, VAR_DATA_MANIFEST, manifest);
+	put_variable(env, VAR_DATA_DIR, data);
 	put_number(env, VAR_NODES, config->nodes);
 	put_number(env, VAR_NODE_RANK, config->node);
 	put_number(env, VAR_CORES, cores(config));
@@ -63,6 +87,8 @@ static void put_stoker(struct command_env *env, const struct agent_config *confi
 		put_number(env, VAR_COMPILE_WORKERS, workers);
 	put_variable(env, VAR_MASTER_ADDR, claim->master_addr);
 	put_number(env, VAR_MASTER_PORT, claim->master_port);
+	if (config->task)
+		put_task(env, config);
 	put_variable(env, VAR_TOKEN, *config->token ? config->token : NULL);
 }
 

@@ -1,4 +1,4 @@
-/* What is installed here: see versions.h. */
+/* Versions of what is installed here: see versions.h. */
 #include "jobs/node/setup/versions.h"
 
 #include <stdlib.h>

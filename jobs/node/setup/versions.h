@@ -14,9 +14,9 @@
 #include "jobs/node/setup/command_env.h"
 #include "jobs/store/node_report.h"
 
-/* Puts "versions" into the report. What cannot be found is left out; there is no error. Python is
- * that of the command's program, or, if that is no Python program (a shell script, mpirun), the
- * python3, else the python, of the command's PATH. */
+/* Puts "versions" into the report. A version that cannot be found is left out; there is no error.
+ * Python is that of the command's program, or, if that is no Python program (a shell script,
+ * mpirun), the python3, else the python, of the command's PATH. */
 void versions_inspect(const struct agent_config *config, const struct command_env *env,
 		      struct node_report *said);
 

@@ -5,8 +5,8 @@
 
 #include "jobs/base/text/js.h"
 
-/* Adds them to the object, from the files beneath `root` ("": those of this machine). What is not
- * there is left out. */
+/* Adds them to the object, from the files beneath `root` ("": those of this machine). A version
+ * that is not there is left out. */
 void versions_machine_add(json_t *versions, const char *root);
 
 /* Puts a version into the object, escaped and cut to a length that a person can read; not if it is

@@ -18,7 +18,7 @@ struct log_series {
 
 void log_series_release(struct log_series *series); /* { 0 } is fine */
 
-/* What has come to the log. */
+/* Bytes that have come to the log. */
 struct log_growth {
 	struct utc at;
 	bool late;         /* some of it came earlier */

@@ -296,8 +296,8 @@ static void rate(const struct usage_host *host, struct usage_process *process, d
 	process->mean_busy = old * was->mean_busy + (1 - old) * process->busy;
 }
 
-/* Returns the process that has children and works itself; NULL: there is none. What works next to
- * nothing beside its children has only started them. */
+/* Returns the process that has children and works itself; NULL: there is none. A process that works
+ * next to nothing beside its children has only started them. */
 static const struct usage_process *find_trainer(struct usage_process *list, size_t count)
 {
 	const struct usage_process *trainer = NULL;

@@ -1,5 +1,5 @@
 /*
- * What the host does while the command runs, from /proc: proc_stat(5), proc_pid_stat(5),
+ * The work of the host while the command runs, from /proc: proc_stat(5), proc_pid_stat(5),
  * proc_meminfo(5), proc_vmstat(5) and the kernel's Documentation/scheduler/sched-stats.rst. Each
  * reading tells what has changed since the one before; the first tells states alone.
  *

@@ -2,8 +2,8 @@
  * Output of the tools that watch devices, read a line at a time: neuron-monitor's report (SDK
  * tools/neuron-sys-tools/neuron-monitor-user-guide.rst; one JSON object a line) and the rows that
  * `nvidia-smi --query-gpu=index,utilization.gpu,memory.used,memory.total
- * --format=csv,noheader,nounits` prints (nvidia-smi(1)). What a tool does not know it leaves out,
- * or says "[N/A]".
+ * --format=csv,noheader,nounits` prints (nvidia-smi(1)). A tool leaves out a figure that it does
+ * not know, or says "[N/A]".
  */
 #ifndef STK_NODE_USAGE_USAGE_PARSE_H
 #define STK_NODE_USAGE_USAGE_PARSE_H

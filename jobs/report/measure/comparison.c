@@ -8,7 +8,7 @@
 
 #include "jobs/base/auto.h"
 #include "jobs/base/mem.h"
-#include "jobs/report/measure/student.h"
+#include "jobs/flow/student.h"
 
 const char *const comparison_words[] = {
 	[COMPARISON_BASELINE] = "baseline",
@@ -37,7 +37,7 @@ static double mean_of(const struct measured_run *runs, size_t count, size_t row,
 }
 #define MEAN_OF(member) mean_of(runs, count, i, offsetof(struct measured_run, member))
 
-/* What speed is: the first of these that is known of all runs that count. */
+/* The unit of speed: the first of these that is known of all runs that count. */
 enum speed_unit {
 	SPEED_TOLD,    /* samples a second, by the log's own word */
 	SPEED_SAMPLES, /* samples a second */

@@ -32,7 +32,7 @@
 	"of repeats, their spread pooled over the rows; a row that is evidently noisier has its "  \
 	"own"
 
-/* What was measured of a run. */
+/* Measurements of a run. */
 struct measured_run {
 	const char *run;       /* borrowed */
 	size_t row;            /* of the comparison; SIZE_MAX: of none, it does not count */

@@ -2,6 +2,7 @@
 #ifndef STK_REPORT_MEASURE_CURVE_H
 #define STK_REPORT_MEASURE_CURVE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -11,6 +12,9 @@ struct curve {
 		double value;
 	} * points; /* owned */
 	size_t count;
+	/* Nothing is compared with it: its first finite point and its last are kept, however many
+	 * are added. */
+	bool is_alone;
 };
 void curve_release(struct curve *curve); /* for AUTO(); { 0 } is fine */
 /* Adds a reading; the last one of a step counts. */

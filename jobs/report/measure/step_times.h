@@ -25,7 +25,7 @@
 	"two "                                                                                     \
 	"told steps in which a graph was compiled"
 
-/* What is more of a benchmark. */
+/* The rule that is added for benchmarks. */
 #define STEP_TIMES_BENCHMARK_RULE                                                                  \
 	"benchmarks: step times are also without the time between two told steps in which the "    \
 	"command saved, and no checkpoint is uploaded before it is over"

@@ -23,7 +23,7 @@
  *
  *   "runs_left"   number of runs that have no section
  *
- * What is absent is left out of the page, or said to be not known.
+ * Members that are absent are left out of the page, or said to be not known.
  */
 #ifndef STK_REPORT_PAGE_PAGE_H
 #define STK_REPORT_PAGE_PAGE_H

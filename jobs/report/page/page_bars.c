@@ -10,7 +10,7 @@
 
 #define BAR_UNITS 1000 /* width of a bar in its own units */
 
-/* What a stretch of time is worth; each has a colour (page.css) and a word. */
+/* The worth of a stretch of time; each has a colour (page.css) and a word. */
 static const struct page_worth {
 	const char *name, *words;
 } worths[] = {

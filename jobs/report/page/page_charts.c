@@ -75,7 +75,7 @@ static size_t first_alike(const json_t *lines, size_t at)
 	return i;
 }
 
-/* Which curve is which, if there are several. Repeats have one colour, and one entry. */
+/* The key of a chart with several curves. Repeats have one colour, and one entry. */
 static void add_key(struct sb *out, const json_t *chart)
 {
 	const json_t *lines = json_object_get(chart, "lines"), *line;

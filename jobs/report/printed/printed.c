@@ -23,6 +23,7 @@ const struct printed_row printed_rows[] = {
 #define KEYS_OF(part) { .kind = PRINTED_KEYS_OF, .name = (part) },
 #include "jobs/report/printed/lines.def"
 #include "jobs/report/printed/parts.def"
+#include "jobs/report/printed/parts_lineage.def"
 #undef LINE
 #undef PART
 #undef KEY

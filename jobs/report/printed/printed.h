@@ -13,8 +13,10 @@
 
 /* The names of all schemas below, and that of the spec's, which is not made here. */
 #define PRINTED_NAMES                                                                              \
-	"events|status|list|plan|validate|init|logs|metrics|compare|sweep|report|stats|export|rm|" \
-	"diff|copy|cache-ls|cache-verify|cache-why|cache-gc|version|completion|help|error"
+	"events|status|list|machines|plan|validate|init|logs|metrics|compare|sweep|report|stats|"  \
+	"export|rm|diff|copy|promote|rollback|lineage|cache-ls|cache-verify|cache-why|"            \
+	"cache-gc|schedule-add|schedule-ls|schedule-next|schedule-rm|version|completion|help|"     \
+	"error"
 #define PRINTED_SPEC "spec"
 
 enum printed_kind { PRINTED_LINE, PRINTED_PART, PRINTED_KEY, PRINTED_KEYS_OF };

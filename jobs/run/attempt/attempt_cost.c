@@ -45,6 +45,7 @@ static int record_kept(struct driver *driver, double seconds, const struct err *
  * moment. */
 static int release_kept(struct driver *driver, bool next, struct err **err)
 {
+	enum phase payer = driver->flow.ledger.ended_payer;
 	AUTO(err_freep) struct err *refused = NULL;
 	AUTO(auto_free) char *prefix = NULL;
 	AUTO(auto_free) char *job = NULL;
@@ -53,6 +54,11 @@ static int release_kept(struct driver *driver, bool next, struct err **err)
 
 	if (!may_be_kept(driver))
 		return 0;
+	/* By now phase 1 may be another stage's: that of the training has the training's engine. */
+	if (payer == PHASE_PRECOMPILE)
+		payer = PHASE_TRAIN;
+	if (job_engine_enter(driver, payer, err) < 0)
+		return -1;
 	job = ended_job(driver, &prefix);
 	kept = driver->engine->ops->release(driver->engine, job, prefix, &seconds, &refused);
 	if (kept < 0 && refused->code == EXIT_BUSY)

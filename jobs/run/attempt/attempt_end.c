@@ -2,6 +2,7 @@
  * How an attempt ended: gathers the evidence of the engine, the agents and the logs, and records
  * what the flow makes of it (failure.h). Nothing here changes the verdict.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -167,7 +168,8 @@ static bool has_finished(const struct attempt_watch *watch)
 		js_int(js_path(watch->driver->plan, "steps"), flow_phase_names[watch->phase], 0);
 	struct step_progress progress = metrics_progress(watch->metrics);
 
-	return watch->phase == PHASE_TRAIN && of > 0 && progress.known && progress.step >= of;
+	return flow_phases[watch->phase].reads_steps && of > 0 && progress.known &&
+	       progress.step >= of;
 }
 
 /* Adds who stopped the command, and why. */
@@ -271,7 +273,7 @@ static bool was_refused(const struct attempt_watch *watch,
 			const struct failure_classification *classification,
 			const struct node_report *report)
 {
-	return watch->phase == PHASE_TRAIN && classification->class == CLASS_COMPILE &&
+	return !flow_phases[watch->phase].is_trial && classification->class == CLASS_COMPILE &&
 	       report->started == 0 && report->compiler.pair;
 }
 
@@ -282,11 +284,29 @@ static int64_t failed_graphs(const struct attempt_watch *watch)
 	struct graph_tally_front_end front_end;
 	struct graph_tally_counts counts;
 
-	if (watch->phase != PHASE_PRECOMPILE)
+	if (!flow_phases[watch->phase].is_trial)
 		return 0;
 	graph_tally_front_end(watch->tally, &front_end);
 	graph_tally_counts(watch->tally, &counts);
 	return front_end.script_failed ? 0 : counts.compile_failed;
+}
+
+/* A command that ended well and left tasks undone has not done what it was asked for. */
+static void classify_tasks(const struct attempt_watch *watch, struct failure_classification *ret)
+{
+	const struct flow *flow = &watch->driver->flow;
+	int64_t tasks = flow->policy.stages[watch->phase].tasks;
+
+	if (!flow_phases[watch->phase].has_tasks || ret->class != CLASS_NONE ||
+	    watch->tasks_unseen || flow->tasks_done >= tasks)
+		return;
+	ret->class = CLASS_UNKNOWN;
+	ret->rule = "tasks-missing";
+	snprintf(ret->evidence, sizeof ret->evidence,
+		 "the command ended well, and %lld of %lld tasks have no result",
+		 (long long)(tasks - flow->tasks_done), (long long)tasks);
+	snprintf(ret->signature, sizeof ret->signature, "unknown/tasks-missing/%016llx",
+		 (unsigned long long)flow->tasks_done);
 }
 
 /* Returns when a benchmark saved, as its node 0 tells it: a new array. */
@@ -318,6 +338,7 @@ int attempt_end_record(struct attempt_watch *watch, const struct engine_status *
 {
 	AUTO(err_freep) struct err *unknown = NULL;
 	AUTO(node_report_release) struct node_report report = { 0 };
+	AUTO(tasks_failed_release) struct tasks_failed failed = { 0 };
 	json_auto_t *outputs = NULL, *hosts = NULL, *saves = NULL;
 	AUTO(auto_free) char *unpassed = NULL;
 	struct failure_classification classification;
@@ -330,6 +351,7 @@ int attempt_end_record(struct attempt_watch *watch, const struct engine_status *
 	if (attempt_report(watch, status->node, &report, err) < 0 ||
 	    classify_end(watch, status, &report, &classification, &hosts, err) < 0)
 		return -1;
+	classify_tasks(watch, &classification);
 	if (versions_record(watch, err) < 0 || gather_saves(watch, &saves, err) < 0)
 		return -1;
 	ended_ms = report.has_ended ? report.ended : status->last_seen.ms;
@@ -363,6 +385,9 @@ int attempt_end_record(struct attempt_watch *watch, const struct engine_status *
 		if (unpassed)
 			EVENT_SET_STR(&ev, hint, unpassed);
 	}
+	failed.node = classification.node;
+	if (tasks_put_failed(watch, &failed, &ev, err) < 0)
+		return -1;
 	if (classification.class != CLASS_NONE && failed_graphs(watch) > 0)
 		EVENT_SET(&ev, failed, failed_graphs(watch));
 	if (was_refused(watch, &classification, &report)) {

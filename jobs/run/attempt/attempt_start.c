@@ -153,7 +153,7 @@ static int record_environment(struct attempt_watch *watch, int node,
 /* Per check, only the first node with something to say is recorded: nodes mostly say the same. */
 static int record_checks(struct attempt_watch *watch, struct err **err)
 {
-	bool compares = watch->phase == PHASE_TRAIN && watch->driver->flow.policy.compiles;
+	bool compares = flow_needs_cache(&watch->driver->flow.policy, watch->phase);
 	bool caches = json_object_get(watch->driver->plan, "compile") != NULL;
 	int compiler = compares ? 0 : 1, environment = 0;
 

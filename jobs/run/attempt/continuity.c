@@ -52,7 +52,7 @@ int continuity_record(struct attempt_watch *watch, bool at_end, struct err **err
 	int64_t step = driver->facts.resume_step;
 	struct event ev;
 
-	if (watch->phase != PHASE_TRAIN || driver->facts.resume_step < 0 ||
+	if (!flow_phases[watch->phase].resumes || driver->facts.resume_step < 0 ||
 	    driver->facts.continuity_known || (watch->first_step < 0 && !at_end))
 		return 0;
 	attempt_event(watch, EV_TRAIN_CONTINUITY, &ev);

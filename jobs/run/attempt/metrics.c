@@ -141,6 +141,11 @@ const char *metrics_given_up(struct metrics *metrics)
 	return metric_reader_given_up(metrics->reader);
 }
 
+const char *metrics_doubted(struct metrics *metrics, const char **ret_text)
+{
+	return metric_reader_doubted(metrics->reader, ret_text);
+}
+
 json_t *metrics_row(const struct metrics *metrics, int64_t *ret_step)
 {
 	json_t *row;

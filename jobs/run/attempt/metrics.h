@@ -33,6 +33,8 @@ void metrics_restore(struct metrics *metrics, const json_t *kept);
 /* Returns, once for each, the name of a metric that was given up because its pattern took too long
  * on lines of this log; else NULL. */
 const char *metrics_given_up(struct metrics *metrics);
+/* The same of one whose number may go on behind a comma: metric_reader_doubted(). */
+const char *metrics_doubted(struct metrics *metrics, const char **ret_text);
 
 /* Returns the samples of a step, by the metric `samples`, which counts those of the training so
  * far, over the steps since this attempt's log began; 0: not known. */

@@ -11,7 +11,9 @@
 #include "jobs/engine/delivery/agent_delivery.h"
 #include "jobs/engine/engine.h"
 #include "jobs/run/plan/health.h"
+#include "jobs/run/plan/parent.h"
 #include "jobs/run/plan/plan.h"
+#include "jobs/run/plan/stage.h"
 #include "jobs/store/order.h"
 
 char *order_attempt_prefix(const char *run, enum phase phase, int64_t attempt)
@@ -22,6 +24,15 @@ char *order_attempt_prefix(const char *run, enum phase phase, int64_t attempt)
 char *order_job_name(const char *run, enum phase phase, int64_t attempt)
 {
 	return mem_format("stk-%s-%s-%lld", run, flow_phase_names[phase], (long long)attempt);
+}
+
+/* Returns the phase whose model, data and tasks a job has: of the phase 1 of a stage that stage. */
+static enum phase served(const json_t *plan, const struct order_of *of)
+{
+	const char *stage = flow_phases[of->phase].is_trial ? js_str(plan, "stage") : NULL;
+	int found = stage ? flow_name_find(flow_phase_names, PHASE_COUNT, stage) : -1;
+
+	return found >= 0 ? (enum phase)found : of->phase;
 }
 
 static json_t *names_of(json_t *object)
@@ -138,7 +149,7 @@ static json_t *command_json(const struct compile_kind *kind, const struct order_
 }
 
 /* A logger that the spec names goes on with one run of its own in every attempt of a training;
- * phase 1 computes nothing to log. What the user sets stays. */
+ * phase 1 computes nothing to log. A value that the user sets stays. */
 static void put_loggers(const json_t *plan, const struct order_of *of, json_t *env)
 {
 	const struct {
@@ -158,7 +169,7 @@ static void put_loggers(const json_t *plan, const struct order_of *of, json_t *e
 
 			if (strcmp(json_string_value(logger), rows[row].logger) != 0)
 				continue;
-			if (of->phase == PHASE_PRECOMPILE)
+			if (flow_phases[of->phase].is_trial)
 				json_object_del(env, variable);
 			else if (!json_object_get(env, variable) &&
 				 !json_object_get(secrets, variable))
@@ -174,7 +185,7 @@ static json_t *env_json(const struct compile_kind *kind, const struct order_of *
 	const char *variable = kind->retry_variable;
 
 	put_loggers(plan, of, env);
-	if (of->phase == PHASE_PRECOMPILE && of->attempt > 1 && variable) {
+	if (flow_phases[of->phase].is_trial && of->attempt > 1 && variable) {
 		const char *flags = js_str(env, variable);
 		AUTO(auto_free)
 		char *more = mem_format("%s%s%s", flags ? flags : "", flags && *flags ? " " : "",
@@ -189,7 +200,9 @@ static json_t *env_json(const struct compile_kind *kind, const struct order_of *
 static void put_compile(struct order *order, const json_t *plan, const struct order_of *of)
 {
 	const json_t *compile = json_object_get(plan, "compile");
-	const json_t *command = js_path(plan_phase(plan, "train"), "command");
+	const char *stage = js_str(plan, "stage");
+	const json_t *command =
+		json_object_get(plan_phase(plan, stage ? stage : "train"), "command");
 	struct order_compile *ret = &order->compile;
 
 	MESSAGE_MARK(order, compile);
@@ -198,11 +211,11 @@ static void put_compile(struct order *order, const json_t *plan, const struct or
 	if (of->workers > 0)
 		MESSAGE_SET(ret, workers, of->workers);
 	MESSAGE_SET_TEXT(ret, program, json_string_value(json_array_get(command, 0)));
-	if (of->phase == PHASE_TRAIN && of->compiler)
+	if (!flow_phases[of->phase].is_trial && of->compiler)
 		MESSAGE_SET_JSON(ret, compiler, json_incref((json_t *)of->compiler));
 	MESSAGE_SET_TEXT(ret, tolerated, of->tolerated);
 	MESSAGE_SET_TEXT(ret, lock, of->lock);
-	if (of->phase == PHASE_PRECOMPILE) {
+	if (flow_phases[of->phase].is_trial) {
 		MESSAGE_SET_TEXT(ret, graph_key, js_str(compile, "graph_key"));
 		MESSAGE_SET_TEXT(ret, claim, of->claim);
 	}
@@ -228,6 +241,106 @@ static void put_service(struct order *order, const json_t *plan)
 		MESSAGE_SET(order, stop_ms, engine->stop_ms);
 }
 
+/* A checkpoint of the training is of the training's kind. */
+static void put_candidate(struct order_tasks *tasks, const json_t *plan, const struct order_of *of)
+{
+	const char *kind = js_str(json_object_get(plan, "checkpoint"), "kind");
+
+	MESSAGE_MARK(tasks, candidate);
+	MESSAGE_SET_TEXT(&tasks->candidate, url, of->flow->candidate);
+	MESSAGE_SET_TEXT(&tasks->candidate, kind, of->flow->candidate_step >= 0 ? kind : "auto");
+}
+
+/* What a phase with tasks is to do: the models, and the data of the phase. */
+static void put_tasks(struct order *order, const json_t *plan, const struct order_of *of)
+{
+	enum phase stage = served(plan, of);
+	const json_t *section = json_object_get(plan, flow_phase_names[stage]);
+	const json_t *baseline = json_object_get(of->inputs, "baseline");
+	AUTO(auto_free) char *results = stage_results(of->run, stage);
+	struct order_tasks *tasks = &order->tasks;
+
+	MESSAGE_MARK(order, tasks);
+	MESSAGE_SET_TEXT(tasks, results, results);
+	if (of->flow)
+		put_candidate(tasks, plan, of);
+	if (stage == PHASE_EVALUATE) {
+		MESSAGE_SET(tasks, repeat, js_int(section, "repeat", 1));
+		/* Phase 1 does the first task alone, which is the candidate's. */
+		if (baseline && stage == of->phase) {
+			MESSAGE_MARK(tasks, baseline);
+			parent_order(&tasks->baseline, baseline);
+		}
+	} else {
+		AUTO(auto_free)
+		char *output = mem_format("%s/%s", js_str(section, "output"), of->run);
+
+		if (of->flow)
+			MESSAGE_SET(tasks, shards, of->flow->policy.stages[stage].tasks);
+		if (json_is_true(json_object_get(section, "together")))
+			MESSAGE_SET(tasks, together, true);
+		MESSAGE_SET_TEXT(tasks, output, output);
+	}
+	if (js_int(section, "timeout_ms", 0) > 0)
+		MESSAGE_SET(order, timeout_ms, js_int(section, "timeout_ms", 0));
+}
+
+/* The parent is the same in phase 1 and in every attempt of the training. */
+static void put_parent(struct order *order, const json_t *plan, const struct order_of *of)
+{
+	const json_t *parent = json_object_get(of->inputs, "parent");
+	int64_t world_size = plan_world_size(plan);
+
+	enum phase stage = served(plan, of);
+
+	if (stage != PHASE_PRECOMPILE && stage != PHASE_TRAIN)
+		return;
+	if (parent) {
+		MESSAGE_MARK(order, parent);
+		parent_order(&order->parent, parent);
+	}
+	if (of->phase != PHASE_TRAIN)
+		return;
+	if (world_size > 0)
+		MESSAGE_SET(order, world_size, world_size);
+	if (!json_object_get(plan, "health")) /* which has it too */
+		MESSAGE_SET_TEXT(order, instance,
+				 js_str(json_object_get(plan, "instance"), "type"));
+}
+
+/* Whether the nodes are to have the objects themselves, and what their urls begin with. */
+static void put_fetch(struct order *order, const json_t *plan, const struct order_of *of,
+		      const json_t *given)
+{
+	const json_t *data = json_object_get(plan, "data");
+	const char *input = js_str(json_object_get(plan, "infer"), "input");
+	enum phase stage = served(plan, of);
+	const char *base = stage == PHASE_EVALUATE
+				   ? js_str(json_object_get(plan, "evaluate"), "data")
+			   : stage == PHASE_INFER && input ? input
+							   : js_str(data, "url");
+
+	if (!given || !json_is_true(json_object_get(data, "fetch")))
+		return;
+	MESSAGE_SET(order, data_fetch, true);
+	MESSAGE_SET_TEXT(order, data_base, base);
+}
+
+/* The data that the phase is given: of the training, of the evaluation the hold-out, of the
+ * inference its items. */
+static void put_data(struct order *order, const json_t *plan, const struct order_of *of)
+{
+	static const char *const members[PHASE_COUNT] = { [PHASE_PRECOMPILE] = "data",
+							  [PHASE_TRAIN] = "data",
+							  [PHASE_EVALUATE] = "hold_out",
+							  [PHASE_INFER] = "infer" };
+	const char *member = members[served(plan, of)];
+	const json_t *given = member ? json_object_get(of->inputs, member) : NULL;
+
+	MESSAGE_SET_TEXT(order, data_manifest, js_str(given, "manifest"));
+	put_fetch(order, plan, of, given);
+}
+
 static void put_identity(struct order *order, const json_t *plan, const struct order_of *of,
 			 const char *prefix)
 {
@@ -236,10 +349,12 @@ static void put_identity(struct order *order, const json_t *plan, const struct o
 	MESSAGE_SET(order, v, 1);
 	MESSAGE_SET_TEXT(order, run, of->run);
 	MESSAGE_SET_TEXT(order, phase, flow_phase_names[of->phase]);
+	if (served(plan, of) != of->phase)
+		MESSAGE_SET_TEXT(order, stage, flow_phase_names[served(plan, of)]);
 	MESSAGE_SET(order, attempt, of->attempt);
 	MESSAGE_SET_TEXT(order, job, of->job);
 	MESSAGE_SET_TEXT(order, nonce, of->nonce);
-	MESSAGE_SET(order, nodes, js_int(plan, "nodes", 1));
+	MESSAGE_SET(order, nodes, plan_nodes(plan, of->phase));
 	MESSAGE_SET_TEXT(order, workspace, of->workspace);
 	MESSAGE_SET_TEXT(order, prefix, prefix);
 	MESSAGE_SET_TEXT(order, agent, of->agent);
@@ -267,13 +382,17 @@ json_t *order_make(const json_t *plan, const struct order_of *of)
 		MESSAGE_SET(&order, core_dumps, true);
 	if (compile)
 		put_compile(&order, plan, of);
+	put_parent(&order, plan, of);
+	put_data(&order, plan, of);
 	MESSAGE_SET_JSON(&order, metrics, json_incref(json_object_get(plan, "metrics")));
-	MESSAGE_SET(&order, scratch, of->phase == PHASE_PRECOMPILE);
-	if (of->phase != PHASE_PRECOMPILE)
+	MESSAGE_SET(&order, scratch, flow_phases[of->phase].is_trial);
+	if (!flow_phases[of->phase].is_trial)
 		MESSAGE_SET_TEXT(&order, outputs, outputs);
-	if (of->phase == PHASE_TRAIN)
+	if (flow_phases[of->phase].resumes)
 		put_checkpoint(&order, plan, of, prefix);
-	if (of->phase == PHASE_PRECOMPILE)
+	if (flow_phases[served(plan, of)].has_tasks)
+		put_tasks(&order, plan, of);
+	if (flow_phases[of->phase].is_trial)
 		MESSAGE_SET(&order, timeout_ms, js_int(compile, "timeout_ms", 0));
 	health_order(&order, plan, of->phase);
 	MESSAGE_SET(&order, grace_ms, js_int(plan, "grace_ms", 60000));
@@ -307,22 +426,25 @@ static json_t *agent_env(const json_t *plan)
 	return env;
 }
 
-static json_t *planned(const json_t *plan, enum phase phase)
+/* The order of a phase's first attempt; for `stage` that of its phase 1, attempts of which are
+ * counted together with the training's. */
+static json_t *planned(const json_t *plan, enum phase phase, enum phase stage, int64_t attempt)
 {
-	AUTO(auto_free) char *job = order_job_name("<id>", phase, 1);
+	AUTO(auto_free) char *job = order_job_name("<id>", phase, attempt);
+	json_auto_t *job_plan = plan_of_phase(plan, stage);
+	bool held = !flow_phases[phase].is_trial &&
+		    plan_phase(job_plan, flow_phase_names[PHASE_PRECOMPILE]);
 	const struct order_of of = {
 		.run = "<id>",
 		.nonce = "<nonce>",
 		.job = job,
 		.workspace = js_str(plan, "workspace"),
 		.phase = phase,
-		.attempt = 1,
-		.lock = phase == PHASE_TRAIN && plan_phase(plan, flow_phase_names[PHASE_PRECOMPILE])
-				? plan_graph_key(plan)
-				: NULL,
+		.attempt = attempt,
+		.lock = held ? plan_graph_key(job_plan) : NULL,
 		.claim = "<claim>",
 	};
-	json_auto_t *made = order_make(plan, &of);
+	json_auto_t *made = order_make(job_plan, &of);
 	json_t *order = json_deep_copy(made); /* the plan shares members and must not change */
 	json_auto_t *hidden = json_pack("{s:O, s:O}", "command", json_object_get(order, "command"),
 					"env", json_object_get(order, "env"));
@@ -335,13 +457,21 @@ static json_t *planned(const json_t *plan, enum phase phase)
 json_t *order_planned(const json_t *plan)
 {
 	json_t *orders = json_array(), *phase;
+	int64_t trials = 0;
 	size_t i;
 
 	json_array_foreach (json_object_get(plan, "phases"), i, phase) {
 		int which = flow_name_find(flow_phase_names, PHASE_COUNT, js_str(phase, "phase"));
+		const json_t *section = json_object_get(plan, js_str(phase, "phase"));
 
-		if (which >= 0 && json_object_get(phase, "command"))
-			json_array_append_new(orders, planned(plan, (enum phase)which));
+		if (which < 0 || !json_object_get(phase, "command"))
+			continue;
+		if (flow_phases[which].has_tasks && js_is(section, "compile", "aot"))
+			json_array_append_new(orders, planned(plan, PHASE_PRECOMPILE,
+							      (enum phase)which, ++trials));
+		trials += which == PHASE_PRECOMPILE;
+		json_array_append_new(orders,
+				      planned(plan, (enum phase)which, (enum phase)which, 1));
 	}
 	return orders;
 }

@@ -7,7 +7,7 @@
 #define STK_RUN_ATTEMPT_ORDER_H
 
 #include "jobs/base/text/js.h"
-#include "jobs/flow/event.h"
+#include "jobs/flow/flow.h"
 
 /* Attempt for which an order is made. All strings are borrowed for the call. */
 struct order_of {
@@ -22,6 +22,8 @@ struct order_of {
 	const char *tolerated;    /* another compiler that is accepted too; NULL: none */
 	const char *lock;         /* graph key of a training's compile manifest; NULL: none */
 	const char *claim;        /* nonce of the claim of the graph key, for a precompile */
+	const json_t *inputs;     /* what the run was given: run.created's; NULL: nothing */
+	const struct flow *flow;  /* of the run, for phases with tasks; NULL: none yet */
 	const char *agent;        /* SHA-256 that the agent must have; NULL: stoker delivers it */
 };
 
@@ -43,7 +45,8 @@ char *order_checkpoint_root(const json_t *plan, const char *workspace, const cha
 			    int64_t attempt);
 
 /* Returns a new array: the orders of the first attempt of each phase that starts a job, in the
- * order of the plan. Values that only a run knows are "<id>", "<nonce>" and "<claim>", or are left
+ * order of the plan; before a stage that is compiled ahead, that of its phase 1, which has "stage".
+ * Values that only a run knows are "<id>", "<nonce>" and "<claim>", or are left
  * out: the compiler that a training is held to. Each order also has "agent_env": the part of the
  * caller's environment that the agent gets, and its secrets by where their values come from. In
  * command and env, values with names that look like secrets are hashes. */

@@ -1,4 +1,5 @@
 /* Records and shows the progress of a watched attempt: graphs and numbers, each at its own pace. */
+#include <stdio.h>
 #include <string.h>
 
 #include "jobs/run/attempt/watch_internal.h"
@@ -42,10 +43,20 @@ static json_t *late_json(const struct attempt_watch *watch)
 	return late;
 }
 
-/* compile.progress in phase 1, jit.compiled in training. */
+/* USD of one node and hour in this phase; 0: not known. */
+static double price_of(const struct attempt_watch *watch)
+{
+	const json_t *plan = watch->driver->plan;
+	const json_t *own =
+		json_object_get(json_object_get(plan, flow_phase_names[watch->phase]), "price");
+
+	return json_number_value(own ? own : js_path(plan, "limits.price"));
+}
+
+/* compile.progress in phase 1, jit.compiled in all that follow. */
 static int record_graphs(struct attempt_watch *watch, struct err **err)
 {
-	double price = json_number_value(js_path(watch->driver->plan, "limits.price"));
+	double price = price_of(watch);
 	struct graph_tally_counts counts;
 	json_auto_t *names = NULL;
 	json_auto_t *late = NULL;
@@ -55,7 +66,7 @@ static int record_graphs(struct attempt_watch *watch, struct err **err)
 	watch->graphs_at = clock_mono_now();
 	graph_tally_counts(watch->tally, &counts);
 	watch->hits_recorded = counts.hits;
-	if (watch->phase == PHASE_PRECOMPILE) {
+	if (flow_phases[watch->phase].is_trial) {
 		attempt_event(watch, EV_COMPILE_PROGRESS, &ev);
 		EVENT_SET(&ev, graphs, counts.named);
 		EVENT_SET(&ev, hits, counts.hits);
@@ -123,6 +134,29 @@ static int record_given_up(struct attempt_watch *watch, struct err **err)
 	return 0;
 }
 
+/* A comma in a number is told, because it may as well separate two. */
+static int record_doubted(struct attempt_watch *watch, struct err **err)
+{
+	const char *name, *text;
+
+	while ((name = metrics_doubted(watch->metrics, &text))) {
+		struct event ev;
+		char reason[64];
+
+		attempt_event(watch, EV_METRIC_DOUBTED, &ev);
+		snprintf(reason, sizeof reason, "'%s' in the log is read as %.*s", text,
+			 (int)strcspn(text, ","), text);
+		EVENT_SET_STR(&ev, name, name);
+		EVENT_SET_STR(&ev, reason, reason);
+		EVENT_SET_STR(&ev, hint,
+			      "print the number without a comma, unless the comma stands between "
+			      "two numbers");
+		if (driver_record(watch->driver, &ev, err) < 0)
+			return -1;
+	}
+	return 0;
+}
+
 static bool is_due(struct mono last, int64_t every_ms)
 {
 	return last.ms == 0 || clock_mono_now().ms - last.ms >= every_ms;
@@ -141,7 +175,8 @@ static void show_numbers(struct attempt_watch *watch)
 /* In mode jit the number of hits decides whether the cache was cold. */
 static bool is_more_found(const struct attempt_watch *watch)
 {
-	return watch->phase == PHASE_TRAIN && !watch->driver->flow.policy.compiles &&
+	return flow_phases[watch->phase].counts_late &&
+	       !flow_needs_cache(&watch->driver->flow.policy, watch->phase) &&
 	       watch->hits != watch->hits_recorded;
 }
 
@@ -170,7 +205,7 @@ int progress_record(struct attempt_watch *watch, bool at_end, struct err **err)
 	if ((graphs || numbers) && health_record(watch, err) < 0)
 		return -1;
 	show_numbers(watch);
-	if (record_given_up(watch, err) < 0)
+	if (record_given_up(watch, err) < 0 || record_doubted(watch, err) < 0)
 		return -1;
 	if (watch->output_invalid && !watch->output_invalid_recorded &&
 	    record_output_invalid(watch, err) < 0)

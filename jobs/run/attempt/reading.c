@@ -81,10 +81,10 @@ static void count_graphs(struct attempt_watch *watch)
 	watch->graph_tally_changed = false;
 	graph_tally_counts(watch->tally, &counts);
 	if (counts.misses != watch->misses || counts.seconds > watch->seconds ||
-	    (watch->phase == PHASE_PRECOMPILE && counts.hits != watch->hits))
+	    (flow_phases[watch->phase].is_trial && counts.hits != watch->hits))
 		watch->graphs_changed = true;
-	watch->output_invalid |= watch->phase == PHASE_TRAIN && counts.extracted > 0;
-	if (watch->phase == PHASE_TRAIN && counts.misses > watch->misses)
+	watch->output_invalid |= flow_phases[watch->phase].reads_steps && counts.extracted > 0;
+	if (flow_phases[watch->phase].counts_late && counts.misses > watch->misses)
 		add_late_graphs(watch);
 	watch->hits = counts.hits;
 	watch->misses = counts.misses;
@@ -140,7 +140,7 @@ static void on_line(void *arg, const char *line, size_t len)
 	    graph_tally_scan(watch->tally, watch->driver->kind, log->node, line, len))
 		watch->graph_tally_changed = true;
 	/* In phase 1 nothing is computed: numbers that it prints are no metrics. */
-	if (watch->phase == PHASE_TRAIN) {
+	if (flow_phases[watch->phase].reads_steps) {
 		size_t count = metrics_line(watch->metrics, &log->step, line, len);
 
 		toolkit_series_line(watch, log, metrics_readings(watch->metrics), count);
@@ -229,7 +229,7 @@ static uint64_t worth_bytes(const struct attempt_watch *watch, const struct node
 
 	if (ended && watch->driver->flow.stop_requested)
 		return WORDS_MAX;
-	if (watch->phase == PHASE_TRAIN && behind > BEHIND_MAX)
+	if (flow_phases[watch->phase].reads_steps && behind > BEHIND_MAX)
 		return TAIL_MAX;
 	return UINT64_MAX;
 }

@@ -214,7 +214,7 @@ static void tell(struct run_series_log *log, const struct series_point *point, b
 	/* A start that is newer than the measurement has none after it. */
 	if (series->measured && log->start < log->attempt->count) {
 		const struct run_series_start *start = &log->attempt->starts[log->start];
-		/* What comes before the first step goes with that step; if there is none, it counts
+		/* A reading before the first step goes with that step; if there is none, it counts
 		 * while no later start makes any. */
 		int64_t place = point->step >= 0         ? point->step
 				: start->first_step >= 0 ? start->first_step
@@ -357,7 +357,7 @@ static int on_block(void *arg, struct series_block *block, struct err **err)
 
 /* ---- the log of a service ---- */
 
-/* What is kept of it (series_stream.h), while that is told. */
+/* The part of it that is kept (series_stream.h), while that is told. */
 struct run_series_kept {
 	struct run_series_log *log;
 	struct series_mark mark;
@@ -435,8 +435,8 @@ static int has_log_still(const struct run_series_log *log, const struct run_seri
 	return result;
 }
 
-/* Tells what is kept of a service's log, and what the service has behind that. What is kept behind
- * a part that is lost in the workspace is told only if the service has lost that part too. */
+/* Tells what is kept of a service's log, and what the service has behind that. Readings behind a
+ * part that is lost in the workspace are told only if the service has lost that part too. */
 static int tell_kept(struct run_series_log *log, const struct series_place *place,
 		     struct run_series_kept *kept, struct err **err)
 {
@@ -564,7 +564,7 @@ static int tell_all(struct run_series *series, run_series_fn fn, void *arg, stru
 
 int run_series_each(struct run_series *series, run_series_fn fn, void *arg, struct err **err)
 {
-	/* What counts depends on what follows. */
+	/* Whether a reading counts depends on what follows. */
 	if (!series->measured && tell_all(series, measure, NULL, err) < 0)
 		return -1;
 	if (!series->measured)

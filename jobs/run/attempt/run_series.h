@@ -51,8 +51,8 @@ int run_series_absent(const struct run_series *series, const char *run, const ch
 const json_t *run_series_plan(const struct run_series *series); /* borrowed */
 
 /* A place where a service has lost lines of a log, and readings with them, as far as that can be
- * known: it does not have what was read last, or not the end that must have come. What it loses in
- * the middle of a log before anybody has read it, nobody can tell. */
+ * known: it does not have what was read last, or not the end that must have come. Nobody can tell
+ * what it loses in the middle of a log before anybody has read it. */
 struct run_series_loss {
 	int64_t attempt;
 	int node;

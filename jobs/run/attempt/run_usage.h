@@ -1,5 +1,5 @@
 /*
- * What the nodes of a run did while they trained (jobs/base/usage.h), as their agents have kept it
+ * The work of a run's nodes while they trained (jobs/base/usage.h), as their agents have kept it
  * beside the series of their logs.
  */
 #ifndef STK_RUN_ATTEMPT_RUN_USAGE_H

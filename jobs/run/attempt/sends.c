@@ -42,18 +42,17 @@ static json_t *or_same(json_t *made, json_t *other)
 	return made ? made : json_incref(other);
 }
 
-static int sends_of(struct engine *engine, const json_t *plan, json_t *order, struct err **err)
+static int sends_of_engine(struct engine *engine, const json_t *plan, json_t *order,
+			   struct err **err)
 {
 	const char *phase = js_str(order, "phase");
-	AUTO(auto_free) char *name = mem_format("stk-<id>-%s-1", phase);
-	AUTO(auto_free) char *prefix = mem_format("runs/<id>/%s-1/", phase);
 	const struct engine_job job = {
-		.name = name,
+		.name = js_str(order, "job"),
 		.run = "<id>",
 		.phase = phase,
-		.attempt = 1,
-		.nodes = (int)js_int(plan, "nodes", 1),
-		.prefix = prefix,
+		.attempt = (int)js_int(order, "attempt", 1),
+		.nodes = (int)js_int(order, "nodes", 1),
+		.prefix = js_str(order, "prefix"),
 		.agent_key = "agents/<digest>/",
 		.order = order, /* as it is shown: secrets are hashes */
 	};
@@ -69,22 +68,38 @@ static int sends_of(struct engine *engine, const json_t *plan, json_t *order, st
 	return 0;
 }
 
+/* The jobs of a phase may have a queue, an image and machines of their own. */
+static int sends_of(const struct engine_ops *ops, const json_t *plan, json_t *order,
+		    struct err **err)
+{
+	const char *stage = js_str(order, "stage");
+	int at = flow_name_find(flow_phase_names, PHASE_COUNT,
+				stage ? stage : js_str(order, "phase"));
+	json_auto_t *job_plan = plan_of_phase(plan, (enum phase)at);
+	const struct engine_where where = { js_str(plan, "workspace"), job_plan };
+	struct engine *engine;
+	int outcome;
+
+	if (ops->open(&where, &engine, err) < 0)
+		return -1;
+	outcome = sends_of_engine(engine, job_plan, order, err);
+	ops->close(engine);
+	return outcome;
+}
+
 int sends_of_order(const json_t *plan, json_t *orders, struct err **err)
 {
 	const struct engine_ops *ops = engine_find(js_str(plan, "engine"));
-	const struct engine_where where = { js_str(plan, "workspace"), plan };
-	struct engine *engine;
 	json_t *order;
 	int outcome = 0;
 	size_t i;
 
 	if (!ops || !ops->requests)
 		return 0;
-	if (aws_account_enter_region(plan, err) < 0 || ops->open(&where, &engine, err) < 0)
+	if (aws_account_enter_region(plan, err) < 0)
 		return -1;
 	json_array_foreach (orders, i, order)
 		if (outcome == 0)
-			outcome = sends_of(engine, plan, order, err);
-	ops->close(engine);
+			outcome = sends_of(ops, plan, order, err);
 	return outcome;
 }

@@ -70,18 +70,18 @@ int submit_job_env(const json_t *plan, char ***ret, struct err **err)
 	return 0;
 }
 
-/* Loads the compiler that a training is held to: the one that filled the cache for its graph
+/* Loads the compiler that an attempt is held to: the one that filled the cache for its graph
  * key. */
-static int locked_compiler(const struct driver *driver, const struct effect *effect, json_t **ret,
+static int locked_compiler(struct driver *driver, const struct effect *effect, json_t **ret,
 			   struct err **err)
 {
-	const char *key = cache_gate_lock_key(driver);
 	AUTO(compile_manifest_freep) struct compile_manifest *lock = NULL;
 	AUTO(auto_free) char *damage = NULL;
 
-	if (effect->phase != PHASE_TRAIN || !driver->flow.policy.compiles)
+	if (!flow_needs_cache(&driver->flow.policy, effect->phase))
 		return 0;
-	if (compile_manifest_load(driver->cache, key, &lock, &damage, err) < 0)
+	if (compile_manifest_load(driver->cache, cache_gate_lock_key(driver), &lock, &damage, err) <
+	    0)
 		return -1;
 	*ret = lock ? json_incref(lock->compiler) : NULL;
 	return 0;
@@ -106,10 +106,12 @@ static int write_order(struct driver *driver, const struct effect *effect, const
 		.resumed_from = effect->resumed_from,
 		.resume_step = driver->flow.checkpoint_step,
 		.tolerated = effect->tolerated,
-		.lock = effect->phase == PHASE_TRAIN && driver->flow.policy.compiles
+		.lock = flow_needs_cache(&driver->flow.policy, effect->phase)
 				? cache_gate_lock_key(driver)
 				: NULL,
 		.claim = claim,
+		.inputs = driver->inputs,
+		.flow = &driver->flow,
 	};
 
 	if (locked_compiler(driver, effect, &compiler, err) < 0)
@@ -121,7 +123,7 @@ static int write_order(struct driver *driver, const struct effect *effect, const
 	}
 	flow_key_nonce(&driver->flow, claim);
 	of.compiler = compiler;
-	*ret = order = order_make(driver->plan, &of);
+	*ret = order = order_make(job_engine_plan(driver, effect->phase), &of);
 	text = js_line(order);
 	return store_put(driver->workspace, key, text, strlen(text), err);
 }
@@ -208,13 +210,15 @@ int submit_job(struct driver *driver, const struct effect *effect, int64_t *ret_
 		.run = driver->run,
 		.phase = flow_phase_names[effect->phase],
 		.attempt = effect->attempt,
-		.nodes = (int)js_int(driver->plan, "nodes", 1),
+		.nodes = plan_nodes(job_engine_plan(driver, effect->phase), effect->phase),
 		.prefix = prefix,
 	};
 	int outcome;
 
 	if (driver->submitted)
 		return record_submission(driver, effect, err);
+	if (job_engine_enter(driver, effect->phase, err) < 0)
+		return -1;
 	if (!driver->job_env && submit_job_env(driver->plan, &driver->job_env, err) < 0)
 		return -1;
 	job.env = driver->job_env;
@@ -251,8 +255,11 @@ int submit_find(struct driver *driver, const struct effect *effect, struct err *
 	AUTO(auto_free)
 	char *prefix = order_attempt_prefix(driver->run, effect->phase, effect->attempt);
 	struct event ev;
-	int found = driver->engine->ops->find(driver->engine, effect->job, prefix, err);
+	int found;
 
+	if (job_engine_enter(driver, effect->phase, err) < 0)
+		return -1;
+	found = driver->engine->ops->find(driver->engine, effect->job, prefix, err);
 	if (found < 0)
 		return -1;
 	driver->submitted = found > 0;

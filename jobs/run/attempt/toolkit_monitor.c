@@ -67,7 +67,7 @@ int toolkit_monitor_new(struct attempt_watch *watch, struct toolkit_monitor **re
 	monitor->key = mem_format("%s" STOPPED_FILE, watch->prefix);
 	stall_init(&monitor->stall, mode_of(stall), js_int(stall, "limit_ms", 0) + late, false,
 		   clock_mono_now());
-	if (init_scans(monitor, plan, watch->phase == PHASE_PRECOMPILE, err) < 0)
+	if (init_scans(monitor, plan, flow_phases[watch->phase].is_trial, err) < 0)
 		return -1;
 	*ret = TAKE(monitor);
 	return 0;
@@ -157,7 +157,7 @@ static bool is_late(const struct attempt_watch *watch, const struct engine_statu
 {
 	int64_t limit_ms = js_int(json_object_get(watch->driver->plan, "compile"), "timeout_ms", 0);
 
-	return watch->phase == PHASE_PRECOMPILE && limit_ms > 0 && status->started.ms > 0 &&
+	return flow_phases[watch->phase].is_trial && limit_ms > 0 && status->started.ms > 0 &&
 	       driver_now(watch->driver).ms - status->started.ms > limit_ms;
 }
 

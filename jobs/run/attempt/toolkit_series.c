@@ -25,7 +25,7 @@ int toolkit_series_new(struct attempt_watch *watch, struct toolkit_series **ret,
 
 	*ret = NULL;
 	if (toolkit_limits_has_agent(driver->plan) || !driver->engine->ops->log_id ||
-	    !driver->live || watch->phase != PHASE_TRAIN || json_array_size(specs) == 0)
+	    !driver->live || !flow_phases[watch->phase].reads_steps || json_array_size(specs) == 0)
 		return 0;
 	series = mem_zero(1, sizeof *series);
 	series->nodes = watch->nodes;

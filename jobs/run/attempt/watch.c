@@ -68,10 +68,10 @@ int64_t watch_pause_ms(const struct driver *driver)
 }
 
 /* Python buffers what it prints into a pipe, unless it is told not to, as most kinds do. */
-static bool is_buffered(const struct driver *driver, enum phase phase)
+static bool is_buffered(struct driver *driver, enum phase phase)
 {
-	const json_t *env =
-		json_object_get(plan_phase(driver->plan, flow_phase_names[phase]), "env");
+	const json_t *plan = job_engine_plan(driver, phase);
+	const json_t *env = json_object_get(plan_phase(plan, flow_phase_names[phase]), "env");
 	const char *unbuffered = js_str(env, "PYTHONUNBUFFERED");
 
 	return !unbuffered || !*unbuffered;
@@ -83,6 +83,8 @@ int watch_open(struct driver *driver, enum phase phase, int64_t attempt, const c
 	struct attempt_watch *watch;
 
 	watch_close(driver);
+	if (job_engine_enter(driver, phase, err) < 0)
+		return -1;
 	watch = mem_zero(1, sizeof *watch);
 	driver->watch = watch;
 	watch->driver = driver;
@@ -90,7 +92,7 @@ int watch_open(struct driver *driver, enum phase phase, int64_t attempt, const c
 	watch->attempt = attempt;
 	watch->job = mem_copy(job);
 	watch->prefix = order_attempt_prefix(driver->run, phase, attempt);
-	watch->nodes = (int)js_int(driver->plan, "nodes", 1);
+	watch->nodes = plan_nodes(job_engine_plan(driver, phase), phase);
 	watch->logs = mem_zero((size_t)watch->nodes, sizeof *watch->logs);
 	for (int node = 0; node < watch->nodes; node++) {
 		watch->logs[node].watch = watch;

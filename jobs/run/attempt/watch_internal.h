@@ -96,6 +96,7 @@ struct attempt_watch {
 	int end_tries, log_tries; /* failed looks at the ended attempt */
 	struct mono end_since;    /* the first of end_tries */
 	bool passed_recorded;     /* a passed-over look was recorded */
+	bool tasks_unseen;        /* the last look at the tasks done was passed over */
 	struct err *unread;       /* why a log cannot be read; NULL: all can */
 };
 
@@ -143,6 +144,23 @@ int attempt_cost_at_end(struct attempt_watch *watch, const struct engine_status 
 
 /* progress.c: records new graphs and numbers; at the end all of them. */
 int progress_record(struct attempt_watch *watch, bool at_end, struct err **err);
+
+/* tasks_record.c: records which tasks of the attempt's phase are done, and what they told. */
+int tasks_record(struct attempt_watch *watch, bool at_end, struct err **err);
+
+/* What attempt.ended borrows until it is recorded. */
+struct tasks_failed {
+	int node; /* on which the attempt failed */
+	struct node_report report;
+	char *hint; /* owned */
+};
+
+void tasks_failed_release(struct tasks_failed *failed); /* for AUTO() */
+
+/* Sets in attempt.ended the task in which the node failed, with its objects, and begins its hint
+ * with them. */
+int tasks_put_failed(struct attempt_watch *watch, struct tasks_failed *failed, struct event *ev,
+		     struct err **err);
 
 /* health_record.c: records health.checked, once per attempt, as soon as the result is known. */
 int health_record(struct attempt_watch *watch, struct err **err);

@@ -58,7 +58,9 @@ static int record_wait(struct attempt_watch *watch, const struct engine_status *
 
 static int record_checkpoints(struct attempt_watch *watch, bool at_end, struct err **err)
 {
-	if (watch->phase != PHASE_TRAIN || watch->monitor || /* no agent marks any */
+	if (flow_phases[watch->phase].has_tasks)
+		return at_end ? 0 : tasks_record(watch, false, err); /* tasks_at_end() */
+	if (!flow_phases[watch->phase].resumes || watch->monitor ||  /* no agent marks any */
 	    (!at_end && watch->marks_at.ms > 0 &&
 	     clock_mono_now().ms - watch->marks_at.ms < checkpoints_interval_ms(watch->driver)))
 		return 0;
@@ -82,18 +84,25 @@ static int date_steps(struct attempt_watch *watch, struct utc last_seen, struct 
 	return 0;
 }
 
-/* Only the log tells which graphs a successful phase 1 has made. Until the log can be read there is
- * no verdict, unless the run is asked to stop. */
-static int check_log(struct attempt_watch *watch, const struct engine_status *status,
-		     struct err **err)
+/* The command ended well, and the run goes on with what it has made: then the verdict rests on what
+ * that is. */
+static bool is_success(const struct attempt_watch *watch, const struct engine_status *status)
 {
-	const struct driver *driver = watch->driver;
+	return status->exit_known && status->exit == 0 && !watch->driver->flow.stop_requested;
+}
 
-	if (watch->phase != PHASE_PRECOMPILE || !driver->kind->caches || !watch->unread ||
-	    !status->exit_known || status->exit != 0 || driver->flow.stop_requested)
+/* Only the log tells which graphs a successful phase 1 has made, and only the workspace which tasks
+ * are done. Until that can be read there is no verdict. */
+static int check_success(struct attempt_watch *watch, const struct engine_status *status,
+			 struct err **err)
+{
+	if (!is_success(watch, status))
 		return 0;
-	*err = TAKE(watch->unread);
-	return -1;
+	if (flow_phases[watch->phase].is_trial && watch->driver->kind->caches && watch->unread) {
+		*err = TAKE(watch->unread);
+		return -1;
+	}
+	return tasks_record(watch, true, err);
 }
 
 static int claim_at_end(struct attempt_watch *watch, const struct engine_status *status,
@@ -126,6 +135,17 @@ static int checkpoints_at_end(struct attempt_watch *watch, const struct engine_s
 	return record_checkpoints(watch, true, err);
 }
 
+/* An attempt that failed has failed whatever else it has done: the next one finds that. But a task
+ * whose result cannot be seen is not what failed. */
+static int tasks_at_end(struct attempt_watch *watch, const struct engine_status *status,
+			struct err **err)
+{
+	if (is_success(watch, status)) /* check_success() has done it */
+		return 0;
+	watch->tasks_unseen = tasks_record(watch, true, err) < 0;
+	return watch->tasks_unseen ? -1 : 0;
+}
+
 static int numbers_at_end(struct attempt_watch *watch, const struct engine_status *status,
 			  struct err **err)
 {
@@ -152,6 +172,7 @@ static const struct last_record {
 	{ "beginning of the training: not known", health_at_end },
 	{ "time of the last step: not known", steps_at_end },
 	{ "newest marked checkpoints: not journalled", checkpoints_at_end },
+	{ "results of the last tasks: not journalled", tasks_at_end },
 	{ "last metrics: not journalled", numbers_at_end },
 	{ "last readings: not kept beside the log", series_at_end },
 	{ "cost of the machines: not known", attempt_cost_at_end },
@@ -194,7 +215,7 @@ static int finish_attempt(struct attempt_watch *watch, const struct engine_statu
 	AUTO(err_freep) struct err *why = NULL;
 	const char *passed = NULL;
 
-	if (check_log(watch, status, err) < 0)
+	if (check_success(watch, status, err) < 0)
 		return -1;
 	reading_end(watch);
 	if (record_last(watch, status, &passed, &why, err) < 0)

@@ -46,7 +46,7 @@ static bool sum_fits(const struct chain *chain, const json_t *row, const char *b
 	}
 	bare = json_copy((json_t *)row);
 	json_object_del(bare, SUM);
-	form = js_line(bare);
+	form = js_line_exact(bare);
 	digest(chain->link, form, strlen(form) - 1, right);
 	return strcmp(sum, right) == 0;
 }
@@ -65,7 +65,7 @@ static bool lost_its_name(const char *body, size_t len)
 
 char *chain_seal(const struct chain *chain, json_t *row)
 {
-	AUTO(auto_free) char *form = js_line(row);
+	AUTO(auto_free) char *form = js_line_exact(row);
 	size_t len = strlen(form) - 1;
 	char sum[SHA256_HEX];
 	struct sb body = SB_INIT_MAX(SIZE_MAX / 2);

@@ -171,8 +171,8 @@ struct journal_ops {
 	int (*put_aside)(void *store, const char *run, int64_t good, int64_t *ret_count,
 			 struct err **err);
 	/* Removes every event behind `good` and appends `body` as the next one; `first`, unless
-	 * NULL, takes the place of event 1. Whatever happens meanwhile, the run is whole only
-	 * afterwards. With `again` the events up to `good` cannot be read where they lie. */
+	 * NULL, takes the place of event 1. The run is whole only afterwards, whatever happens
+	 * meanwhile. With `again` the events up to `good` cannot be read where they lie. */
 	int (*restart)(void *store, const char *run, int64_t good, const char *first,
 		       const char *body, bool again, struct err **err);
 	/* Keep, and read, the copy of event 1: 1, 0 if absent, -1. */

@@ -60,8 +60,8 @@ static int keep_aside(struct dir_journal *journal, const char *run, int64_t seq,
 	return store_put_if_absent(journal->store, key, bytes, text->len, err) < 0 ? -1 : 0;
 }
 
-/* What is no file and stands in the place of an event is moved as it is; an empty object takes its
- * place, so that the run stays damaged. */
+/* An entry that is no file and stands in the place of an event is moved as it is; an empty object
+ * takes its place, so that the run stays damaged. */
 static int move_obstacle(struct dir_journal *journal, const char *run, int64_t seq,
 			 int64_t *ret_count, struct err **err)
 {

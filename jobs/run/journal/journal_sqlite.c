@@ -89,9 +89,9 @@ static int fail_cut(const struct sqlite_store *store, const char *run, int64_t s
 	return damage_hint(err, "the file and its '-wal'", run);
 }
 
-/* True if the run ends with journal.salvaged: the mark of its end may then be of before that.
- * Whoever goes on from there asks engine and workspace in any case, so nothing depends on the mark.
- */
+/* True if the run ends with journal.salvaged: the mark of its end may then be of before that. A
+ * driver that goes on from there asks engine and workspace in any case, so nothing depends on the
+ * mark. */
 static bool ends_salvaged(struct sqlite_store *store, const char *run, int64_t seq)
 {
 	static const char sql[] = "SELECT body FROM event WHERE run=?1 AND seq=?2";

@@ -321,6 +321,17 @@ static int connect_to_write(struct sqlite_store *store, struct err **err)
 	return set_up(store, err);
 }
 
+/* What was written and could not be synced is read back from memory, by us and by others, and a
+ * system that has failed to write it may think no more of it. It goes into the database, which is
+ * synced, before anybody is told that it is there. */
+static int write_log_back(struct sqlite_store *store, struct err **err)
+{
+	return sqlite3_wal_checkpoint_v2(store->db, NULL, SQLITE_CHECKPOINT_FULL, NULL, NULL) ==
+			       SQLITE_OK
+		       ? 0
+		       : journal_sqlite_fail(err, store, "write to");
+}
+
 int journal_sqlite_heal(struct sqlite_store *store, struct err **err)
 {
 	struct stat st;
@@ -334,7 +345,7 @@ int journal_sqlite_heal(struct sqlite_store *store, struct err **err)
 	/* A database that has disappeared is not created again, empty. */
 	if (stat(store->path, &st) < 0)
 		return fs_error(err, errno, "cannot look at '%s'", store->path);
-	if (connect_to_write(store, err) < 0) {
+	if (connect_to_write(store, err) < 0 || write_log_back(store, err) < 0) {
 		store->sick = true;
 		return -1;
 	}

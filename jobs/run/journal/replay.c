@@ -15,7 +15,7 @@
 #include "jobs/run/notify_queue.h"
 
 #define KEEP_EVERY 1000 /* events between two snapshots */
-#define FORM       7    /* version of struct replay_kept */
+#define FORM       8    /* version of struct replay_kept */
 
 struct replay_kept {
 	int64_t form;
@@ -27,15 +27,18 @@ struct replay_kept {
 	char sum[SHA256_HEX]; /* sum of all members before */
 };
 
-/* The run has begun: its plan gives the policy of the flow. */
-static void adopt_plan(struct driver *driver, json_t *plan)
+/* The run has begun: its plan and what it was given make the policy of the flow. */
+static void adopt_plan(struct driver *driver, const struct event *ev)
 {
+	json_t *inputs = EVENT_HAS(ev, inputs) ? json_incref(ev->inputs) : NULL;
 	struct flow_policy policy;
 
-	json_incref(plan);
+	json_incref(ev->plan);
 	json_decref(driver->plan);
-	driver->plan = plan;
-	plan_policy(plan, driver->run, &policy);
+	driver->plan = ev->plan;
+	json_decref(driver->inputs);
+	driver->inputs = inputs;
+	plan_policy(driver->plan, driver->inputs, driver->run, &policy);
 	flow_init(&driver->flow, &policy);
 }
 
@@ -50,18 +53,27 @@ static struct mono mono_of(struct utc at)
 	return now;
 }
 
+/* A training may join a manifest that another run's phase 1 has made. */
+static bool rests_on_cache(const struct driver *driver, enum phase phase)
+{
+	return phase == PHASE_TRAIN || flow_needs_cache(&driver->flow.policy, phase);
+}
+
 /* Notes the chores that the end of an attempt leaves to be done (chores.c). */
-static void update_owed(struct driver *driver, const struct event *ev)
+static void update_owed(struct driver *driver, const struct event *ev,
+			const char lock_key[FLOW_KEY_MAX])
 {
 	switch (ev->kind) {
 	case EV_ATTEMPT_ENDED:
 		driver->facts.owed = (struct owed){
-			.due = ev->phase == PHASE_PRECOMPILE || ev->phase == PHASE_TRAIN,
+			.due = flow_phases[ev->phase].has_jobs,
 			.phase = ev->phase,
 			.attempt = ev->attempt,
-			.went_well =
-				ev->phase == PHASE_TRAIN && EVENT_HAS(ev, exit) && ev->exit == 0,
+			.went_well = rests_on_cache(driver, ev->phase) && EVENT_HAS(ev, exit) &&
+				     ev->exit == 0,
 		};
+		/* The next stage rests on another manifest. */
+		memcpy(driver->facts.owed.lock_key, lock_key, sizeof driver->facts.owed.lock_key);
 		break;
 	case EV_ATTEMPT_INTENDED:
 	case EV_CHORE_FAILED:
@@ -75,8 +87,11 @@ static void update_owed(struct driver *driver, const struct event *ev)
 
 void replay_apply(struct driver *driver, const struct event *ev)
 {
+	char lock_key[FLOW_KEY_MAX];
+
 	if (ev->kind == EV_RUN_CREATED)
-		adopt_plan(driver, ev->plan);
+		adopt_plan(driver, ev);
+	memcpy(lock_key, driver->flow.lock_key, sizeof lock_key);
 	flow_apply(&driver->flow, ev);
 	if (ev->kind == EV_CHECKPOINT_REJECTED) {
 		driver->facts.passed_count++;
@@ -95,7 +110,7 @@ void replay_apply(struct driver *driver, const struct event *ev)
 		driver->facts.stop_lost = false;
 	}
 	notify_queue_apply(driver, ev);
-	update_owed(driver, ev);
+	update_owed(driver, ev, lock_key);
 	driver->seq_at = clock_mono_now();
 	if (ev->kind == EV_TRAIN_PROGRESS)
 		driver->progress_at = mono_of(ev->at);
@@ -107,6 +122,8 @@ void replay_apply(struct driver *driver, const struct event *ev)
 		driver->facts.versions_nodes = 0;
 	} else if (ev->kind == EV_ATTEMPT_VERSIONS) {
 		driver->facts.versions_nodes = ev->nodes;
+	} else if (ev->kind == EV_CACHE_PRELOADED) {
+		driver->facts.preloaded = true;
 	} else if (ev->kind == EV_TRAIN_CONTINUITY) {
 		driver->facts.continuity_known = true;
 	} else if (ev->kind == EV_WORKER_LOST) {
@@ -150,7 +167,7 @@ static int read_first(void *arg, const struct event *ev, json_t *row, struct err
 	(void)row;
 	(void)err;
 	if (ev && ev->kind == EV_RUN_CREATED) {
-		adopt_plan(first->driver, ev->plan);
+		adopt_plan(first->driver, ev);
 		first->seed = ev->seed;
 	}
 	return 1;
@@ -260,7 +277,8 @@ static int apply_salvaged(void *arg, const struct event *ev, json_t *row, struct
 int replay_salvage(struct driver *driver, struct err **err)
 {
 	json_decref(driver->plan);
-	driver->plan = NULL;
+	json_decref(driver->inputs);
+	driver->plan = driver->inputs = NULL;
 	driver->flow = (struct flow){ 0 };
 	return journal_salvage(driver->journal, driver->run, apply_salvaged, driver, err);
 }

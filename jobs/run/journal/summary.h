@@ -4,10 +4,10 @@
  *
  * A summary is bound to the event that it ends with, by its number and its sum, and has a sum of
  * its own. It counts only if both fit, so it is never wrong: if it is lost, damaged or of an
- * earlier run with the same id, the events are read, with the same result. What a summary proves is
- * the state; it does not prove that the events before are still there (journal_prove() does).
+ * earlier run with the same id, the events are read, with the same result. A summary proves the
+ * state; it does not prove that the events before are still there (journal_prove() does).
  *
- * What `head`, `line` and `rest` hold is the business of the caller.
+ * The contents of `head`, `line` and `rest` are the business of the caller.
  */
 #ifndef STK_RUN_JOURNAL_SUMMARY_H
 #define STK_RUN_JOURNAL_SUMMARY_H

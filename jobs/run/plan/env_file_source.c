@@ -36,12 +36,13 @@ static int refuse(const struct spec *spec, const char *path, size_t index, struc
 {
 	AUTO(auto_free) char *item = mem_format("env_file[%zu]", index);
 	const char *field = spec_text(spec, item) ? item : "env_file"; /* one path, or several */
+	const char *file;
 	int line, column;
 
 	err_set(err, EXIT_SPEC, "'%s' is part of the source, which is packed for the job", path);
 	err_field(err, field);
-	if (spec_position(spec, field, &line, &column))
-		err_at(err, spec_override(spec, field) ? "--set" : spec_file(spec), line, column);
+	if (spec_position(spec, field, &file, &line, &column))
+		err_at(err, file, line, column);
 	return err_hint(err,
 			"name the file in .gitignore ('git rm --cached' takes it out of git), or "
 			"keep it elsewhere");

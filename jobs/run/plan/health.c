@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "jobs/base/text/text.h"
+#include "jobs/flow/phase.h"
 #include "jobs/spec/machines/instance.h"
 #include "jobs/store/order.h"
 
@@ -91,5 +92,5 @@ void health_order(struct order *order, const json_t *plan, enum phase phase)
 	MESSAGE_SET_JSON(ret, ops, json_incref(json_object_get(health, "ops")));
 	MESSAGE_SET(ret, size, js_int(health, "size", 0));
 	MESSAGE_SET(ret, timeout_ms, js_int(health, "timeout_ms", 0));
-	MESSAGE_SET(ret, full, phase == PHASE_TRAIN);
+	MESSAGE_SET(ret, full, flow_phases[phase].check_up == CHECK_UP_FULL);
 }

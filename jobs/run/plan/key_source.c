@@ -27,8 +27,16 @@ static bool is_other_spec(const struct source_file *file, const char *absolute, 
 	return strcmp(hex, file->sha256) == 0 && spec_is_one(text.text, text.len);
 }
 
-/* The spec file itself may be among the packed files: its content is an ingredient already, less
- * compile.ignore. */
+static bool is_layer(const struct plan *plan, const char *absolute)
+{
+	for (char *const *layer = plan->layers; layer && *layer; layer++)
+		if (strcmp(*layer, absolute) == 0)
+			return true;
+	return false;
+}
+
+/* The spec file itself and those that it extends may be among the packed files: their content is an
+ * ingredient already, less compile.ignore. */
 json_t *key_source(const struct plan *plan)
 {
 	json_t *files = json_object();
@@ -39,7 +47,8 @@ json_t *key_source(const struct plan *plan)
 		const struct source_file *file = &plan->pin->files[i];
 		AUTO(auto_free) char *absolute = fs_join(plan->root, file->path);
 
-		if (strcmp(absolute, spec_path) != 0 && !is_other_spec(file, absolute, folder))
+		if (strcmp(absolute, spec_path) != 0 && !is_layer(plan, absolute) &&
+		    !is_other_spec(file, absolute, folder))
 			js_put_str(files, file->path,
 				   *file->reduced ? file->reduced : file->sha256);
 	}

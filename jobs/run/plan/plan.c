@@ -10,6 +10,7 @@
 #include "jobs/flow/rules.h"
 #include "jobs/run/plan/health.h"
 #include "jobs/run/plan/own_places.h"
+#include "jobs/run/plan/plan_internal.h"
 #include "jobs/run/plan/plan_modes.h"
 #include "jobs/store/store.h"
 
@@ -28,6 +29,7 @@ void plan_freep(struct plan **plan)
 	free(p->root);
 	free(p->rev);
 	free(p->memory);
+	auto_strv(&p->layers);
 	free(p);
 	*plan = NULL;
 }
@@ -69,8 +71,7 @@ static bool is_s3(const char *place)
 	return strncmp(place, "s3:", 3) == 0;
 }
 
-/* The same for a place that may be in a bucket: then in the one form that stoker uses. */
-static char *place_of(const struct spec *spec, const char *place)
+char *plan_place(const struct spec *spec, const char *place)
 {
 	size_t len;
 
@@ -86,15 +87,13 @@ static char *place_of(const struct spec *spec, const char *place)
 /* Adds where the field was written: in the file, or on the command line. */
 static void add_origin(const struct spec *spec, const char *field, struct err **err)
 {
-	const char *set = spec_override(spec, field);
+	const char *set = spec_override(spec, field), *file;
 	int line, column;
 
-	if (set) {
+	if (set)
 		err_wrap(err, "%s", set);
-		err_at(err, "--set", 0, 0);
-	} else if (spec_position(spec, field, &line, &column)) {
-		err_at(err, spec_file(spec), line, column);
-	}
+	if (spec_position(spec, field, &file, &line, &column))
+		err_at(err, file, line, column);
 }
 
 /* Path of the remembered digests, one file per source folder, in the state directory. */
@@ -197,7 +196,7 @@ static json_t *phase_env(const struct spec *spec, const struct compile_kind *kin
 static json_t *phase_json(const struct spec *spec, const struct compile_kind *kind,
 			  const char *cache, enum phase phase)
 {
-	bool overrides = phase == PHASE_PRECOMPILE;
+	bool overrides = flow_phases[phase].is_trial;
 	AUTO(auto_strv) char **arguments = spec_arguments(spec, overrides);
 	json_t *processes = spec_processes(spec, overrides);
 	json_t *env = phase_env(spec, kind, cache, overrides);
@@ -255,7 +254,7 @@ static json_t *preload_json(const struct spec *spec)
 	size_t i;
 
 	json_array_foreach (urls, i, url) {
-		AUTO(auto_free) char *place = place_of(spec, json_string_value(url));
+		AUTO(auto_free) char *place = plan_place(spec, json_string_value(url));
 
 		json_array_append_new(places, js_text(place, strlen(place)));
 	}
@@ -366,7 +365,7 @@ static json_t *checkpoint_json(const struct spec *spec)
 	json_t *checkpoint = json_object();
 
 	if (url) {
-		AUTO(auto_free) char *place = place_of(spec, url);
+		AUTO(auto_free) char *place = plan_place(spec, url);
 
 		js_put_str(checkpoint, "url", place);
 	}
@@ -395,7 +394,7 @@ static json_t *steps_json(const struct spec *spec)
 }
 
 static void put_phases(struct plan *plan, const struct spec *spec, const struct compile_kind *kind,
-		       const char *cache)
+		       const char *cache, enum phase last)
 {
 	bool aot = kind->caches && strcmp(spec_str(spec, SPEC_COMPILE_MODE), "jit") != 0;
 	json_t *phases = json_array();
@@ -407,8 +406,23 @@ static void put_phases(struct plan *plan, const struct spec *spec, const struct 
 		json_array_append_new(phases,
 				      json_pack("{s:s}", "phase", flow_phase_names[PHASE_VERIFY]));
 	}
-	json_array_append_new(phases, phase_json(spec, kind, cache, PHASE_TRAIN));
+	json_array_append_new(phases, phase_json(spec, kind, cache, last));
 	js_put(plan->json, "phases", phases);
+}
+
+int plan_put_jobs(struct plan *plan, const struct spec *spec, const struct compile_kind *kind,
+		  enum phase last, struct err **err)
+{
+	AUTO(auto_free) char *cache = NULL;
+
+	if (kind->caches)
+		cache = plan_place(spec, spec_str(spec, SPEC_COMPILE_CACHE_URL));
+	if (kind->caches && compile_json(plan, spec, kind, cache, err) < 0)
+		return -1;
+	if (!kind->caches)
+		image_plan_name(plan->json);
+	put_phases(plan, spec, kind, cache, last);
+	return 0;
 }
 
 static json_t *or_empty(const json_t *value, json_t *empty)
@@ -419,11 +433,11 @@ static json_t *or_empty(const json_t *value, json_t *empty)
 	return json_deep_copy(value);
 }
 
-static char *workspace_of(const struct spec *spec, const struct journal *journal)
+char *plan_workspace(const struct spec *spec, const struct journal *journal)
 {
 	const char *workspace = spec_str(spec, SPEC_WORKSPACE);
 
-	return workspace ? place_of(spec, workspace) : fs_join(journal_url(journal), "workspace");
+	return workspace ? plan_place(spec, workspace) : fs_join(journal_url(journal), "workspace");
 }
 
 /* Returns the folder or URL that this field gives stoker to write to; NULL if it is not set. */
@@ -431,7 +445,7 @@ static char *own_place(const struct spec *spec, enum spec_field field)
 {
 	const char *place = spec_str(spec, field);
 
-	return place ? place_of(spec, place) : NULL;
+	return place ? plan_place(spec, place) : NULL;
 }
 
 /* Collects the local folders that stoker writes, in which no source is looked for: NULL-terminated,
@@ -446,6 +460,20 @@ static void own_folders(const char *const places[], size_t count, char *ret[])
 	ret[n] = NULL;
 }
 
+/* Returns the absolute paths of the files that the spec extends. */
+static char **layers_of(const struct spec *spec)
+{
+	json_auto_t *files = spec_extended(spec);
+	char **layers = strings_of(files);
+
+	for (char **layer = layers; *layer; layer++) {
+		AUTO(auto_free) char *written = *layer;
+
+		*layer = fs_absolute(written);
+	}
+	return layers;
+}
+
 int plan_make(const struct spec *spec, const struct journal *journal, struct plan **ret,
 	      struct err **err)
 {
@@ -454,21 +482,22 @@ int plan_make(const struct spec *spec, const struct journal *journal, struct pla
 	/* Debug variables change graphs: debug.def says why no cache is used. */
 	const struct compile_kind *kind =
 		spec_bool(spec, SPEC_DEBUG) ? compile_kind_find("none") : named;
-	AUTO(auto_free) char *workspace = workspace_of(spec, journal);
+	AUTO(auto_free) char *workspace = plan_workspace(spec, journal);
 	AUTO(auto_free) char *file = fs_absolute(spec_file(spec));
 	AUTO(auto_free) char *own_state = fs_absolute(journal_dir(journal));
 	AUTO(auto_free) char *cache = NULL;
 	AUTO(auto_free) char *checkpoints = own_place(spec, SPEC_CHECKPOINT_URL);
 	AUTO(auto_free) char *results = own_place(spec, SPEC_INFER_OUTPUT);
+	AUTO(auto_free) char *models = own_place(spec, SPEC_PROMOTE_URL);
 	json_t *json = json_object();
-	char *own[6];
+	char *own[7];
 
 	plan->json = json;
 	if (!kind)
 		return err_set(err, EXIT_DEFECT, "compiler kind '%s' is not part of this version",
 			       spec_str(spec, SPEC_COMPILE_KIND));
 	if (kind->caches)
-		cache = place_of(spec, spec_str(spec, SPEC_COMPILE_CACHE_URL));
+		cache = plan_place(spec, spec_str(spec, SPEC_COMPILE_CACHE_URL));
 	js_put(json, "v", json_integer(1));
 	js_put_str(json, "name", spec_str(spec, SPEC_NAME));
 	js_put_str(json, "engine", spec_str(spec, SPEC_ENGINE));
@@ -478,21 +507,23 @@ int plan_make(const struct spec *spec, const struct journal *journal, struct pla
 	js_put(json, "spec", json_deep_copy(spec_root(spec)));
 	/* Its cells are runs of their own. */
 	json_object_del(json_object_get(json, "spec"), "sweep");
+	js_put(json, "origins", spec_origins(spec));
 	js_put(json, "derived", json_deep_copy(spec_derived(spec)));
 	if (spec_instance(spec))
 		js_put(json, "instance", json_deep_copy(spec_instance(spec)));
+	if (spec_here(spec))
+		js_put(json, "here", json_deep_copy(spec_here(spec)));
 	js_put_str(json, "workspace", workspace);
-	own_folders((const char *const[]){ own_state, workspace, cache, checkpoints, results }, 5,
-		    own);
+	plan->layers = layers_of(spec);
+	own_folders(
+		(const char *const[]){ own_state, workspace, cache, checkpoints, results, models },
+		6, own);
 	if (pin_source(plan, spec, own_state, own, err) < 0 ||
 	    env_file_keep_out(plan, spec, err) < 0)
 		return -1;
 	js_put(json, "source", source_json(plan, spec));
-	if (kind->caches && compile_json(plan, spec, kind, cache, err) < 0)
+	if (plan_put_jobs(plan, spec, kind, PHASE_TRAIN, err) < 0)
 		return -1;
-	if (!kind->caches)
-		image_plan_name(json);
-	put_phases(plan, spec, kind, cache);
 	plan_modes_put(json, spec, named);
 	js_put(json, "secrets", spec_secrets(spec));
 	js_put(json, "failures", or_empty(spec_failures(spec), json_array()));
@@ -508,9 +539,20 @@ int plan_make(const struct spec *spec, const struct journal *journal, struct pla
 	js_put(json, "stall", stall_json(spec));
 	js_put(json, "checkpoint", checkpoint_json(spec));
 	js_put(json, "health", health_plan(spec));
+	if (plan_put_retraining(plan, spec, kind, err) < 0)
+		return -1;
 	plan_digest(json, plan->digest);
 	*ret = TAKE(plan);
 	return 0;
+}
+
+struct plan *plan_of_json(json_t *json)
+{
+	struct plan *plan = mem_zero(1, sizeof *plan);
+
+	plan->json = json;
+	plan_digest(json, plan->digest);
+	return plan;
 }
 
 void plan_digest(const json_t *plan, char ret_hex[SHA256_HEX])
@@ -521,6 +563,8 @@ void plan_digest(const json_t *plan, char ret_hex[SHA256_HEX])
 	json_object_del(limits, "price");
 	js_put(identity, "limits", limits);
 	json_object_del(identity, "instance");
+	json_object_del(identity, "origins");
+	json_object_del(identity, "here");
 	/* The spec has its own rows; rows of a user's configuration do not change the plan's
 	 * identity. */
 	json_object_del(identity, "failures");
@@ -536,6 +580,8 @@ int plan_publish(const struct plan *plan, struct err **err)
 					  .rev = plan->rev,
 					  .memory = plan->memory };
 
+	if (!plan->pin)
+		return 0;
 	if (store_open(js_str(plan->json, "workspace"), &workspace, err) < 0 ||
 	    source_publish(&request, plan->pin, workspace, err) < 0) {
 		if (!(*err)->hint)
@@ -543,20 +589,4 @@ int plan_publish(const struct plan *plan, struct err **err)
 		return err_wrap(err, "cannot publish the source");
 	}
 	return 0;
-}
-
-json_t *plan_phase(const json_t *plan, const char *phase)
-{
-	json_t *object;
-	size_t i;
-
-	json_array_foreach (json_object_get(plan, "phases"), i, object)
-		if (js_is(object, "phase", phase))
-			return object;
-	return NULL;
-}
-
-const char *plan_graph_key(const json_t *plan)
-{
-	return js_str(json_object_get(plan, "compile"), "graph_key");
 }

@@ -7,6 +7,7 @@
  *
  *   {"v":1, "name", "engine", "spec_file", "nodes", "grace_ms",
  *    "spec": {the resolved spec},
+ *    "origins": where each value came from, as spec_origins() has it,
  *    "instance": what the catalogue knows of the machines (jobs/spec/machines/instance.h; absent:
  *               the spec names no type),
  *    "aws": {"region", "account"} that were in force when the run was created (only in
@@ -40,7 +41,34 @@
  *    "checkpoint": {"url" (absolute; absent: where the command writes), "kind", "sync", "keep",
  *                  "signal", "grace_ms", "on_mismatch"}}
  *
+ * If the spec has any section of retraining (spec_retrains()), also the following, with defaults
+ * resolved; places are absolute paths or URLs. What the run is given (manifest, parent, baseline)
+ * is not in the plan, but in the inputs of run.created.
+ *
+ *   {"data": {"url", "include": [pattern…], "incremental", "done_marker" (absent: none),
+ * "settle_ms", "min_new", "fetch", "on_change": "warn" | "stop", "after_refusal": "offer" |
+ *            "set_aside"} (absent: the spec has none),
+ *    "parent": {"from": "auto" | "promoted" | "none" | place, "first" (absent: none), "kind",
+ *              "reshard"},
+ *    "evaluate": {"data": hold-out (absent: none), "repeat", "baseline": "promoted" | "none",
+ * STAGE} (absent: the spec has none), "gate": as spec_gate(); empty: none, "infer": {"input",
+ * "output", "shards" (absent: auto), "together", STAGE} (absent: none), "promote": {"url", "from":
+ * "checkpoint" | "output:PATH", "when": "gate" | "manual" | "always", "keep": number | "all"}}
+ *
+ * STAGE is "nodes", "price" (USD, of a node and hour; absent: not known), "timeout_ms", "compile":
+ * "jit" | "aot", and "job": those members of the plan that are others for this stage: "nodes",
+ * "instance", "image", "compile", "length", "width", "phases", and of "spec" those that engines
+ * read. plan_of_phase() puts them in their places. "phases" of the plan has the commands of both
+ * stages, too, behind that of the training.
+ *
  * Values of secrets are never in it.
+ *
+ * What a run is given is not in its plan, because it differs from turn to turn: `inputs` in
+ * run.created, {"data": {"manifest": URL, "digest", "objects", "new", "replaced", "bytes", "seen":
+ * URL of the cumulative list, "seen_digest"}, "hold_out": the same, "infer": the same, "parent":
+ * {"url", "generation", "digest", "kind"}, "baseline": like the parent, "pointer": {"generation",
+ * "digest"} of the promoted version, "promotes": true, "turn": {"name","due","at"}}; each only
+ * where it is there.
  *
  * run/plan: the plan of a run: defaults resolved, source pinned, graph key, account and image
  * asked. It changes nothing anywhere.
@@ -60,17 +88,24 @@ struct plan {
 	char digest[SHA256_HEX];   /* digest of the canonical form: the identity of the plan */
 	struct source_pin *pin;    /* source of `json.source`; NULL after a reload */
 	char *root, *rev, *memory; /* the request that made the pin */
+	char **layers; /* absolute paths of the files that the spec extends; NULL: none */
 };
 
 /* Makes the plan of a spec. The journal gives the default workspace, and the place where digests of
  * sources are remembered. The spec must be ready to run (see spec_not_yet). */
 int plan_make(const struct spec *spec, const struct journal *journal, struct plan **ret,
 	      struct err **err);
+/* The same of a plan that was made before; takes the reference. Its source is in the workspace. */
+struct plan *plan_of_json(json_t *json);
 void plan_freep(struct plan **plan);
+/* Returns the workspace of a spec; and where its promoted models are, NULL if it has no section
+ * `promote`. The caller frees them. */
+char *plan_workspace(const struct spec *spec, const struct journal *journal);
+char *plan_models(const struct spec *spec, const char *workspace);
 
-/* Returns the identity of a plan. The catalogue's facts, "aws" and the target of the image's tag
- * are not part of it: a repeated step continues its run though a price, the caller's region or a
- * tag has changed. */
+/* Returns the identity of a plan. The catalogue's facts, "origins", "aws" and the target of the
+ * image's tag are not part of it: a repeated step continues its run though a price, the caller's
+ * region or a tag has changed. */
 void plan_digest(const json_t *plan, char ret_hex[SHA256_HEX]);
 
 /* ---- the image (image.c) ---- */
@@ -112,12 +147,25 @@ int env_file_keep_out(const struct plan *plan, const struct spec *spec, struct e
 /* Uploads the source bundle to the workspace, unless it is there already. */
 int plan_publish(const struct plan *plan, struct err **err);
 
+/* Returns the plan as the jobs of a phase see it: of evaluate and infer with the stage's own nodes,
+ * instance, image, job queue, compile part and phases (its phase 1 among them, if its graphs are
+ * compiled ahead), and with "stage": its name; of all other phases the plan itself. Whatever takes
+ * a plan takes this one: engines, orders, the gate of the cache. A new reference. */
+json_t *plan_of_phase(const json_t *plan, enum phase phase);
+
 /* Returns the phase's part of a plan, NULL if the plan has no such phase. */
 json_t *plan_phase(const json_t *plan, const char *phase);
+/* Returns the number of nodes that jobs of a phase have. */
+int plan_nodes(const json_t *plan, enum phase phase);
+/* Returns the number of processes that the training has on all nodes; 0: only the command knows. */
+int64_t plan_world_size(const json_t *plan);
 /* Returns the graph key of a plan; NULL until it is known. */
 const char *plan_graph_key(const json_t *plan);
 
-void plan_policy(const json_t *plan, const char *run, struct flow_policy *ret);
+/* Returns the rules of the workflow for a run of this plan that was given `inputs` (as in
+ * run.created; NULL: nothing). */
+void plan_policy(const json_t *plan, const json_t *inputs, const char *run,
+		 struct flow_policy *ret);
 
 /* State of the cache for a plan. */
 struct cache_view {

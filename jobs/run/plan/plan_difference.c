@@ -58,6 +58,15 @@ static bool is_bare(const json_t *row)
 	return true;
 }
 
+/* True for numbers that differ behind the digits that a journal keeps. */
+static bool is_alike(const json_t *row)
+{
+	AUTO(auto_free) char *old = js_line(json_object_get(row, "old"));
+	AUTO(auto_free) char *new = js_line(json_object_get(row, "new"));
+
+	return strcmp(old, new) == 0;
+}
+
 json_t *plan_difference(const json_t *old_plan, const json_t *new_plan)
 {
 	json_auto_t *old_parts = parts_of(old_plan, new_plan);
@@ -66,7 +75,7 @@ json_t *plan_difference(const json_t *old_plan, const json_t *new_plan)
 	size_t i;
 
 	for (i = json_array_size(rows); i-- > 0;)
-		if (is_bare(json_array_get(rows, i)))
+		if (is_bare(json_array_get(rows, i)) || is_alike(json_array_get(rows, i)))
 			json_array_remove(rows, i);
 	json_array_foreach (rows, i, row) {
 		const char *field = js_str(row, "field");

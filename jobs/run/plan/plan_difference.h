@@ -1,5 +1,5 @@
 /*
- * What differs between two plans, in the words of the spec: fields, source, image, compiler. What
+ * Differences of two plans, in the words of the spec: fields, source, image, compiler. All that
  * follows from these (commands, graph key) is left out.
  */
 #ifndef STK_RUN_PLAN_PLAN_DIFFERENCE_H

@@ -1,10 +1,10 @@
-/* What a benchmark or a debug run adds to a plan: see plan_modes.h. */
+/* Members that a benchmark or a debug run adds to a plan: see plan_modes.h. */
 #include "jobs/run/plan/plan_modes.h"
 
 #include "jobs/cache/kinds/debug.h"
 #include "jobs/run/plan/plan.h"
 
-/* What is added to the environment of a debug run. */
+/* Additions to the environment of a debug run. */
 struct debug_edit {
 	json_t *env, *added;
 	const json_t *own, *secrets; /* set by the spec: they stay */

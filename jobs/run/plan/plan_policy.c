@@ -7,9 +7,10 @@
 #include "jobs/engine/engine.h"
 #include "jobs/flow/rules.h"
 #include "jobs/run/plan/health.h"
+#include "jobs/run/plan/stage.h"
 #include "jobs/store/order.h"
 
-void plan_policy(const json_t *plan, const char *run, struct flow_policy *ret)
+void plan_policy(const json_t *plan, const json_t *inputs, const char *run, struct flow_policy *ret)
 {
 	const json_t *compile = json_object_get(plan, "compile");
 	const json_t *retry = json_object_get(plan, "retry");
@@ -57,5 +58,6 @@ void plan_policy(const json_t *plan, const char *run, struct flow_policy *ret)
 	 * still paid for while a training saves. */
 	if (ret->drain_ms > 0 && engine && engine->machines_apart)
 		ret->lead_ms = ret->drain_ms + FLOW_DRAIN_MARGIN_MS;
+	stage_policy(plan, inputs, ret);
 	snprintf(ret->run, sizeof ret->run, "%s", run);
 }

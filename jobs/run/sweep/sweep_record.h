@@ -1,6 +1,6 @@
 /*
  * A sweep as it is kept in the state, beside its runs: which cells it has, and which runs are
- * theirs. What became of a run is in its own journal alone.
+ * theirs. The state of a run is in its own journal alone.
  *
  *   {"v": 1, "sweep": the id, "created": UTC, "name", "spec_file",
  *    "base": digest of the plan without a sweep, "source": that of its source,

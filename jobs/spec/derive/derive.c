@@ -46,8 +46,8 @@ static struct problem *wrong(const struct derivation *derivation, size_t offset,
 
 /* ---- before it is worked out ---- */
 
-/* Adds the value of $NAME, if there is one. What is not known here is a problem, and all other
- * names are left to libjq: the expression may define them itself. */
+/* Adds the value of $NAME, if there is one. A name whose value cannot be known is a problem, and
+ * all other names are left to libjq: the expression may define them itself. */
 static bool add_value(const struct derivation *derivation, const struct expression_word *word)
 {
 	json_t *values = json_object_get(derivation->request, "values");
@@ -335,7 +335,8 @@ static bool derive_one(struct binder *binder, const struct entry *entry, field_i
  * expression. */
 static field_id field_of(struct binder *binder, const struct entry *entry)
 {
-	static const char *const never[] = { SECTION, "sweep", "secrets", "version", NULL };
+	static const char *const never[] = { SECTION,   "sweep",    "secrets", "version",
+					     "extends", "profiles", NULL };
 
 	if (entry->value->kind != NODE_SCALAR || node_is_null(entry->value) ||
 	    entry->value->unknown)

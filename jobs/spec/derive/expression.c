@@ -8,8 +8,8 @@
 #define LETTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_"
 #define DIGITS  "0123456789"
 
-/* What reads or changes the world outside. A derived value follows from the spec alone, so that
- * every repeat, on every machine, has the same one. */
+/* Functions that read or change the world outside. A derived value follows from the spec alone, so
+ * that every repeat, on every machine, has the same one. */
 static const struct {
 	const char *names; /* separated by single spaces */
 	const char *why;

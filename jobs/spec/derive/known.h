@@ -1,4 +1,4 @@
-/* What an expression may use: the values of its $names. */
+/* The values of the $names that an expression may use. */
 #ifndef STK_SPEC_DERIVE_KNOWN_H
 #define STK_SPEC_DERIVE_KNOWN_H
 

@@ -26,6 +26,24 @@ const json_t *spec_instance(const struct spec *spec)
 	return spec->instance;
 }
 
+bool spec_is_configured(const struct spec *spec, enum spec_field field)
+{
+	const char *file = access_mark_of_field(spec, field).file;
+
+	return file && file == spec->configuration;
+}
+
+const json_t *spec_here(const struct spec *spec)
+{
+	return spec->here;
+}
+
+void spec_put_here(struct spec *spec, json_t *here)
+{
+	json_decref(spec->here);
+	spec->here = here;
+}
+
 const json_t *spec_get(const struct spec *spec, enum spec_field field)
 {
 	const char *path = field_table[field].path;
@@ -106,7 +124,7 @@ struct mark access_mark_of_field(const struct spec *spec, enum spec_field field)
 {
 	if (spec->written[field])
 		return access_mark_of_entry(spec->written[field]);
-	return spec->tree->count > 0 ? spec->tree->entries[0].at : spec->tree->at;
+	return spec->start;
 }
 
 /* Returns the entry with the longest key that `path` begins with: keys of free maps may hold
@@ -153,8 +171,7 @@ static const struct entry *find_entry(const struct spec *spec, const char *dotte
 	return entry;
 }
 
-/* False if it was not written. */
-static bool find_mark(const struct spec *spec, const char *dotted, struct mark *ret)
+bool access_mark_of_path(const struct spec *spec, const char *dotted, struct mark *ret)
 {
 	const struct entry *entry = find_entry(spec, dotted);
 
@@ -170,11 +187,14 @@ const char *spec_text(const struct spec *spec, const char *dotted)
 	return entry && entry->value->kind == NODE_SCALAR ? entry->value->text : NULL;
 }
 
-bool spec_position(const struct spec *spec, const char *dotted, int *ret_line, int *ret_column)
+bool spec_position(const struct spec *spec, const char *dotted, const char **ret_file,
+		   int *ret_line, int *ret_column)
 {
 	struct mark at = { 0 };
-	bool found = find_mark(spec, dotted, &at);
+	bool found = access_mark_of_path(spec, dotted, &at);
 
+	if (ret_file)
+		*ret_file = at.set ? "--set" : at.file ? at.file : spec->file;
 	*ret_line = at.set ? 0 : at.line;
 	*ret_column = at.set ? 0 : at.column;
 	return found;
@@ -184,8 +204,23 @@ const char *spec_override(const struct spec *spec, const char *dotted)
 {
 	struct mark at = { 0 };
 
-	find_mark(spec, dotted, &at);
+	access_mark_of_path(spec, dotted, &at);
 	return at.set;
+}
+
+json_t *spec_extended(const struct spec *spec)
+{
+	json_t *names = json_array(), *row;
+	const char *name;
+
+	json_object_foreach (spec->files, name, row)
+		json_array_append_new(names, json_string(name));
+	return names;
+}
+
+const json_t *spec_profiles(const struct spec *spec)
+{
+	return spec->profiles;
 }
 
 static struct problem *add_problem(struct binder *binder, enum spec_field field, const char *member,
@@ -198,7 +233,7 @@ static struct problem *add_problem(struct binder *binder, enum spec_field field,
 	char *dotted = mem_format("%s%s", field_table[field].path, member ? member : "");
 
 	if (member)
-		find_mark(binder->spec, dotted, &at);
+		access_mark_of_path(binder->spec, dotted, &at);
 	return problem_add(&binder->reporter, at, dotted, lint, fmt, args);
 }
 
@@ -230,15 +265,19 @@ void spec_freep(struct spec **spec)
 {
 	if (!*spec)
 		return;
+	json_decref((*spec)->files);
+	json_decref((*spec)->profiles);
 	json_decref((*spec)->root);
 	json_decref((*spec)->instance);
 	json_decref((*spec)->failures);
 	json_decref((*spec)->env_files);
 	json_decref((*spec)->passed);
 	json_decref((*spec)->derived);
+	json_decref((*spec)->here);
 	node_arena_freep(&(*spec)->arena);
 	free((*spec)->file);
 	free((*spec)->text);
+	auto_strv(&(*spec)->uses);
 	auto_strv(&(*spec)->sets);
 	free(*spec);
 	*spec = NULL;

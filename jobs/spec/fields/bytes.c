@@ -10,7 +10,7 @@
 #include "jobs/base/auto.h"
 #include "jobs/base/text/text.h"
 
-static const struct mark file_start = { 1, 1, NULL };
+static const struct mark file_start = { .line = 1, .column = 1 };
 
 static const char *kind_of(mode_t mode)
 {
@@ -23,9 +23,9 @@ static const char *kind_of(mode_t mode)
 	return "a device";
 }
 
-static int refuse(struct err **err, const char *path, int os_errno)
+static int refuse(struct err **err, const char *path, const char *what, int os_errno)
 {
-	err_system(err, EXIT_SPEC, os_errno, "cannot read the spec");
+	err_system(err, EXIT_SPEC, os_errno, "cannot read %s", what);
 	err_at(err, path, 0, 0);
 	switch (os_errno) {
 	case ENOENT:
@@ -43,16 +43,17 @@ static int refuse(struct err **err, const char *path, int os_errno)
 	}
 }
 
-static int refuse_kind(struct err **err, const char *path, mode_t mode)
+static int refuse_kind(struct err **err, const char *path, const char *what, mode_t mode)
 {
-	err_set(err, EXIT_SPEC, "cannot read the spec: is %s", kind_of(mode));
+	err_set(err, EXIT_SPEC, "cannot read %s: is %s", what, kind_of(mode));
 	err_at(err, path, 0, 0);
 	if (S_ISDIR(mode))
 		return err_hint(err, "name the YAML file inside the directory");
 	return err_hint(err, "write the spec to a regular file, or pipe it into 'stoker … -'");
 }
 
-int bytes_read(struct reporter *reporter, const char *path, struct sb *text, struct err **err)
+int bytes_read(struct reporter *reporter, const char *path, const char *what, struct sb *text,
+	       struct err **err)
 {
 	bool is_stdin = strcmp(path, "-") == 0;
 	/* O_NONBLOCK: opening a pipe must not wait for a writer. */
@@ -64,9 +65,9 @@ int bytes_read(struct reporter *reporter, const char *path, struct sb *text, str
 	ssize_t n = 0;
 
 	if (fd < 0 || fstat(fd, &st) < 0)
-		return refuse(err, path, errno);
+		return refuse(err, path, what, errno);
 	if (!S_ISREG(st.st_mode) && (!is_stdin || S_ISDIR(st.st_mode)))
-		return refuse_kind(err, path, st.st_mode);
+		return refuse_kind(err, path, what, st.st_mode);
 	/* Files of /proc report size 0 and may grow while read: count the bytes that arrive. */
 	while (st.st_size <= (off_t)SPEC_BYTES_MAX && text->len <= SPEC_BYTES_MAX) {
 		n = read(fd, block, sizeof block);
@@ -77,7 +78,7 @@ int bytes_read(struct reporter *reporter, const char *path, struct sb *text, str
 		sb_add(text, block, (size_t)n);
 	}
 	if (n < 0)
-		return refuse(err, path, errno);
+		return refuse(err, path, what, errno);
 	if (st.st_size > (off_t)SPEC_BYTES_MAX || text->len > SPEC_BYTES_MAX) {
 		problem_hint(
 			problem_error(reporter, file_start, NULL, "the file is larger than 1 MiB"),
@@ -89,7 +90,7 @@ int bytes_read(struct reporter *reporter, const char *path, struct sb *text, str
 
 struct mark bytes_mark(const char *text, size_t offset)
 {
-	struct mark at = { 1, 1, NULL };
+	struct mark at = { .line = 1, .column = 1 };
 
 	for (size_t i = 0; i < offset; i++) {
 		if (text[i] == '\n') {

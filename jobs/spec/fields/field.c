@@ -23,13 +23,17 @@ const struct field field_table[SPEC_FIELD_COUNT] = {
 
 #undef FIELD
 
-/* Pattern of a field of a cron line: values, ranges, steps and lists of them. */
-#define CRON_ITEM(value) "(?:\\*|" value "(?:-" value ")?)(?:/[1-9][0-9]?)?"
+/* Pattern of a field of a cron line: values, ranges, steps and lists of them, names in any case.
+ * It is for editors: cron_parse() tells more. */
+#define CRON_ITEM(value) "(?:\\*|" value "(?:-" value ")?)(?:/[0-9]{1,2})?"
 #define CRON_PART(value) CRON_ITEM(value) "(?:," CRON_ITEM(value) ")*"
 #define CRON_MONTH                                                                                 \
-	"(?:0?[1-9]|1[0-2]|JAN|FEB|MAR|APR|MAY|JUN|JUL|AUG|SEP|OCT|NOV|DEC"                        \
-	"|jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)"
-#define CRON_WEEKDAY "(?:[0-7]|SUN|MON|TUE|WED|THU|FRI|SAT|sun|mon|tue|wed|thu|fri|sat)"
+	"(?:0?[1-9]|1[0-2]|[Jj][Aa][Nn]|[Ff][Ee][Bb]|[Mm][Aa][Rr]|[Aa][Pp][Rr]|[Mm][Aa][Yy]"       \
+	"|[Jj][Uu][Nn]|[Jj][Uu][Ll]|[Aa][Uu][Gg]|[Ss][Ee][Pp]|[Oo][Cc][Tt]|[Nn][Oo][Vv]"           \
+	"|[Dd][Ee][Cc])"
+#define CRON_WEEKDAY                                                                               \
+	"(?:0?[0-7]|[Ss][Uu][Nn]|[Mm][Oo][Nn]|[Tt][Uu][Ee]|[Ww][Ee][Dd]|[Tt][Hh][Uu]|[Ff][Rr][Ii]" \
+	"|[Ss][Aa][Tt])"
 
 const struct shape_row field_shape_rows[SHAPE_COUNT] = {
 #define SHAPE(id, ...) [SHAPE_##id] = { __VA_ARGS__ },
@@ -163,8 +167,12 @@ const char *field_type_text(enum field_type type)
 		return "a size";
 	case FIELD_PERCENT:
 		return "a percentage";
+	case FIELD_MARGIN:
+		return "a percentage or a number";
 	case FIELD_ANY:
 		return "a number, a string, true, false, a list or null";
+	case FIELD_OVERLAY:
+		return "a mapping of fields of the spec";
 	case FIELD_TYPE_COUNT:
 		break;
 	}

@@ -26,7 +26,9 @@ enum field_type {
 	FIELD_DURATION, /* 90s, 2h, 7d: range in milliseconds */
 	FIELD_SIZE,     /* 8GiB: range in bytes */
 	FIELD_PERCENT,  /* 0.1%: range in thousandths of a percent */
+	FIELD_MARGIN,   /* 0.1% or 0.001: a share of another number, or a number of its unit */
 	FIELD_ANY,      /* scalar, null or list: a hyperparameter */
+	FIELD_OVERLAY,  /* fields of the spec, each with another value: a profile */
 	FIELD_TYPE_COUNT
 };
 
@@ -56,8 +58,9 @@ struct field {
 	const char *help, *example;
 	bool ready;                  /* implemented in this version */
 	bool required;               /* required in its section, if that is present */
-	bool optional;               /* a section; its defaults count only if it is present */
+	bool optional;               /* section or list: defaults count only if it is there */
 	bool in_key;                 /* part of the graph key */
+	bool configurable;           /* may stand in a user's own configuration (top-level rows) */
 	bool local_only;             /* a URL is not ready yet */
 	bool s3_ready;               /* but a URL with an S3 prefix is, on the local engine */
 	bool secret;                 /* the text never appears in messages */

@@ -9,6 +9,7 @@
 #include "jobs/base/auto.h"
 #include "jobs/base/sb.h"
 #include "jobs/base/text/shell_words.h"
+#include "jobs/spec/fields/compiler_flags.h"
 
 #define BLANKS    " \t\r\n"
 #define FLAGS_MAX 1000 /* more flags are left as they are */
@@ -24,7 +25,7 @@ static const struct variable_of_flags {
 
 /* ---- words -------------------------------------------------------------------------- */
 
-static bool is_flag(const char *word)
+bool flags_is_flag(const char *word)
 {
 	return word[0] == '-' && word[1] && !isdigit((unsigned char)word[1]) && word[1] != '.' &&
 	       strcspn(word, BLANKS) >= strcspn(word, "=");
@@ -55,21 +56,11 @@ static void put_word(struct sb *ret, const char *word)
 
 /* ---- flags of the wrapper ----------------------------------------------------------- */
 
-static const struct wrapper_flag {
-	const char *name;
-	bool takes_value;
-} wrapper_flags[] = {
-	{ "--cache_dir", true },
-	{ "--no_cache", false },
-	{ "--log_level", true },
-	{ "--retry_failed_compilation", false },
-};
-
-static const struct wrapper_flag *wrapper_flag(const char *word)
+static const struct compiler_flag *wrapper_flag(const char *word)
 {
-	for (size_t i = 0; i < STK_LENGTH(wrapper_flags); i++)
-		if (is_named(word, wrapper_flags[i].name))
-			return &wrapper_flags[i];
+	for (size_t i = 0; i < compiler_flag_count; i++)
+		if (compiler_flags[i].wrapped && is_named(word, compiler_flags[i].name))
+			return &compiler_flags[i];
 	return NULL;
 }
 
@@ -79,10 +70,10 @@ static size_t unwrap(char **words, size_t count)
 	size_t kept = 0;
 
 	for (size_t i = 0; i < count; i++) {
-		const struct wrapper_flag *flag = wrapper_flag(words[i]);
-		bool drop = flag || (is_value && !is_flag(words[i]));
+		const struct compiler_flag *flag = wrapper_flag(words[i]);
+		bool drop = flag || (is_value && !flags_is_flag(words[i]));
 
-		is_value = flag && flag->takes_value && !strchr(words[i], '=');
+		is_value = flag && flag->takes != TAKES_NOTHING && !strchr(words[i], '=');
 		if (drop)
 			free(words[i]);
 		else
@@ -174,7 +165,7 @@ static void join_short(struct flags_unit *units, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
 		for (size_t n = 0; n < count; n++)
-			if (is_flag(*units[i].words) && is_flag(*units[n].words) &&
+			if (flags_is_flag(*units[i].words) && flags_is_flag(*units[n].words) &&
 			    may_be_short(*units[i].words, *units[n].words))
 				join_topics(units, count, units[i].topic, units[n].topic);
 }
@@ -195,7 +186,7 @@ static char *first_topic(const char *word)
 {
 	if (strcmp(word, "--") == 0)
 		return mem_copy("\x7f");
-	return is_flag(word) ? topic_of(word) : mem_copy("");
+	return flags_is_flag(word) ? topic_of(word) : mem_copy("");
 }
 
 static size_t units_of(char **words, size_t count, struct flags_unit *ret)
@@ -204,7 +195,7 @@ static size_t units_of(char **words, size_t count, struct flags_unit *ret)
 	bool bare = false;
 
 	for (size_t i = 0; i < count; i++) {
-		if (found > 0 && (bare || !is_flag(words[i]))) {
+		if (found > 0 && (bare || !flags_is_flag(words[i]))) {
 			ret[found - 1].count++;
 			continue;
 		}

@@ -18,6 +18,11 @@
 #ifndef STK_SPEC_FIELDS_FLAGS_H
 #define STK_SPEC_FIELDS_FLAGS_H
 
+#include <stdbool.h>
+
+/* True for a word that is a flag, by the rule above. */
+bool flags_is_flag(const char *word);
+
 /* Returns NULL if the variable does not hold flags. The caller frees it. */
 char *flags_in_key(const char *variable, const char *text);
 

@@ -108,7 +108,7 @@ static void add_value(const struct spec *spec, json_t *key, enum spec_field fiel
 	if (json_is_integer(value))
 		text = mem_format("%lld", (long long)json_integer_value(value));
 	else if (field == SPEC_RESOURCES_INSTANCE && value)
-		text = family_of(json_string_value(value));
+		text = spec->instance ? family_of(json_string_value(value)) : NULL;
 	else if (json_is_string(value))
 		text = mem_copy(json_string_value(value));
 	if (text)

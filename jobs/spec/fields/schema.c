@@ -85,6 +85,16 @@ static json_t *measure_schema(const struct field *row)
 	return schema;
 }
 
+/* A number without a percent sign is a number for YAML. */
+static json_t *margin_schema(void)
+{
+	json_t *schema = pattern("^[0-9.]+([eE][+-]?[0-9]+)?%?$");
+
+	js_put(schema, "type", json_pack("[s, s]", "string", "number"));
+	js_put(schema, "minimum", json_integer(0));
+	return schema;
+}
+
 static json_t *section_schema(field_id section)
 {
 	json_t *schema = text_type("object"), *members = json_object(), *required = json_array();
@@ -161,6 +171,10 @@ static json_t *plain_schema(field_id field)
 	case FIELD_SIZE:
 	case FIELD_PERCENT:
 		return measure_schema(row);
+	case FIELD_MARGIN:
+		return margin_schema();
+	case FIELD_OVERLAY:
+		return json_pack("{s:s}", "$ref", "#/$defs/profile");
 	case FIELD_ANY:
 	case FIELD_TYPE_COUNT:
 		break;
@@ -169,13 +183,60 @@ static json_t *plain_schema(field_id field)
 			 "array");
 }
 
+/* Takes "required" out of a section and of those in it, and lets null take each member back: items
+ * of lists stay as they are. */
+static void relax(json_t *schema)
+{
+	json_t *members = json_object_get(schema, "properties"), *member;
+	const char *name;
+	void *next;
+
+	if (!members)
+		return;
+	json_object_del(schema, "required");
+	json_object_foreach_safe (members, next, name, member) {
+		relax(member);
+		js_put(members, name, json_pack("{s:[O, {s:s}]}", "anyOf", member, "type", "null"));
+	}
+}
+
+/* Returns the schema of a profile, made of that of the spec. */
+static json_t *profile_schema(const json_t *spec)
+{
+	static const char *const never[] = { "version", "profiles", "extends" };
+	json_t *profile = json_deep_copy(spec), *members = json_object_get(profile, "properties");
+
+	for (size_t i = 0; i < STK_LENGTH(never); i++)
+		json_object_del(members, never[i]);
+	relax(profile);
+	js_put(members, "use",
+	       json_pack("{s:[{s:s}, {s:s, s:{s:s}}], s:s}", "anyOf", "type", "string", "type",
+			 "array", "items", "type", "string", "description",
+			 "other profiles, on which this one stands"));
+	js_put(profile, "type", json_pack("[s, s]", "object", "null"));
+	return profile;
+}
+
+/* Lets what a spec stands on bring the fields that are required. */
+static void require_if_whole(json_t *schema)
+{
+	json_t *required = json_incref(json_object_get(schema, "required"));
+
+	json_object_del(schema, "required");
+	js_put(schema, "if",
+	       json_pack("{s:{s:[{s:[s]}, {s:[s]}]}}", "not", "anyOf", "required", "extends",
+			 "required", "profiles"));
+	js_put(schema, "then", json_pack("{s:o}", "required", required));
+}
+
 static json_t *schema_of(field_id field)
 {
 	const struct field *row = &field_table[field];
 	json_t *schema = plain_schema(field);
 	json_t *fallback = bind_default(field);
 	bool scalar = row->type != FIELD_SECTION && row->type != FIELD_LIST &&
-		      row->type != FIELD_FREE && row->type != FIELD_ANY;
+		      row->type != FIELD_FREE && row->type != FIELD_ANY &&
+		      row->type != FIELD_OVERLAY;
 
 	if (scalar) {
 		json_t *ways = json_array();
@@ -204,7 +265,9 @@ json_t *spec_schema(void)
 	/* A name, not a place: nobody can be asked for it. It counts with the spec's version. */
 	js_put(schema, "$id", json_string("urn:stoker:spec:1"));
 	js_put(schema, "title", json_string("stoker job spec"));
+	js_put(schema, "$defs", json_pack("{s:o}", "profile", profile_schema(members)));
 	json_object_update(schema, members);
 	json_decref(members);
+	require_if_whole(schema);
 	return schema;
 }

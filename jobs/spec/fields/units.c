@@ -2,6 +2,7 @@
 #include "jobs/spec/fields/units.h"
 
 #include <ctype.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -61,6 +62,24 @@ bool units_parse(enum field_type type, const char *text, int64_t *ret)
 	}
 }
 
+bool spec_margin(const char *text, double *ret_value, bool *ret_relative)
+{
+	AUTO(auto_free) char *number = mem_copy(text);
+	size_t len = strlen(number);
+	bool share = len > 0 && number[len - 1] == '%';
+	double value;
+
+	if (share)
+		number[--len] = '\0';
+	if (len == 0 || number[strspn(number, "0123456789.eE+-")] != '\0' ||
+	    text_float(number, len, &value) != len || !isfinite(value) || value < 0 ||
+	    (share && value > 100))
+		return false;
+	*ret_value = share ? value / 100 : value;
+	*ret_relative = share;
+	return true;
+}
+
 const char *units_must_be(enum field_type type)
 {
 	switch (type) {
@@ -68,6 +87,8 @@ const char *units_must_be(enum field_type type)
 		return "a duration in ms, s, m, h, d or w";
 	case FIELD_SIZE:
 		return "a size in KiB, MiB, GiB or TiB";
+	case FIELD_MARGIN:
+		return "a percentage from 0% to 100%, or a number that is not negative";
 	default:
 		return "a percentage";
 	}

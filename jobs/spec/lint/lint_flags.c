@@ -1,8 +1,8 @@
 /*
- * Flags: those of the Neuron compiler and its wrapper (Neuron
- * SDK: neuron-caching.rst, the neuronx-cc command-line reference), deprecated
- * switches, and redirects that hide the list of graphs from the log. Warnings, but for a flag that
- * makes the compiler use another cache than the spec's, which is an error.
+ * Flags: every place where those of the Neuron compiler can stand, those of its wrapper (Neuron
+ * SDK: neuron-caching.rst), deprecated switches, and redirects that hide the list of graphs from
+ * the log. Warnings, but for a flag that makes the compiler use another cache than the spec's,
+ * which is an error. What the compiler itself takes: lint_compiler.c.
  */
 #include <ctype.h>
 #include <string.h>
@@ -11,8 +11,7 @@
 #include "jobs/base/text/shell_words.h"
 #include "jobs/base/text/text.h"
 #include "jobs/spec/lint/lint.h"
-
-#define COMPILER_FLAGS "NEURON_CC_FLAGS"
+#include "jobs/spec/lint/lint_compiler.h"
 
 /* True for the flag of this name, also in the spelling with '-' for '_', which is common
  * although no tool knows it. */
@@ -60,25 +59,36 @@ static void check_flag(struct binder *binder, const char *field, struct mark at,
 					  "'--log_level' in " COMPILER_FLAGS
 					  " can hide the lines that name the graphs"),
 			     "leave the level at INFO; these lines also verify a cache");
-	else if ((strcmp(word, "-O") == 0 || text_starts(word, "--optlevel")) &&
-		 (*value == 'O' || *value == 'o'))
-		problem_hint(problem_lint(to, at, field, "'--optlevel' is documented as 1, 2 or 3"),
-			     "write --optlevel %s or -O%s", value + 1, value + 1);
+}
+
+/* Returns the type of machine that a field is about, if that is a stage's own; NULL if not. */
+static const char *type_of_stage(const struct spec *spec, const char *field)
+{
+	if (text_starts(field, "evaluate."))
+		return spec_str(spec, SPEC_EVALUATE_RESOURCES_INSTANCE);
+	return text_starts(field, "infer.") ? spec_str(spec, SPEC_INFER_RESOURCES_INSTANCE) : NULL;
 }
 
 static void check_flags(struct binder *binder, const char *field, struct mark at, const char *flags)
 {
 	AUTO(auto_strv) char **words = shell_words_seen(flags, "");
+	struct flags_text text = { field, at, words, type_of_stage(binder->spec, field),
+				   strchr(flags, '$') != NULL };
 
 	for (char **word = words; *word; word++)
 		check_flag(binder, field, at, *word, word[1] ? word[1] : "");
+	lint_compiler_flags(binder, &text);
 }
 
+/* Checks the text of a field whose path ends with the variable: "env.NEURON_CC_FLAGS", in a list
+ * of a sweep "sweep.grid.env.NEURON_CC_FLAGS[1]". */
 static void check_compiler_flags(struct binder *binder, const char *field, const struct node *text)
 {
 	const char *name = strrchr(field, '.');
+	size_t len = strlen(COMPILER_FLAGS);
 
-	if (name && strcmp(name + 1, COMPILER_FLAGS) == 0)
+	if (name && strncmp(name + 1, COMPILER_FLAGS, len) == 0 &&
+	    (name[1 + len] == '\0' || name[1 + len] == '['))
 		check_flags(binder, field, text->at, text->text);
 }
 
@@ -207,9 +217,17 @@ static void lint_passed(struct binder *binder)
 
 void lint_flags(struct binder *binder)
 {
+	static const enum spec_field places[] = {
+		SPEC_ENV,          SPEC_COMPILE_OVERRIDES_ENV,
+		SPEC_EVALUATE_ENV, SPEC_EVALUATE_OVERRIDES_ENV,
+		SPEC_INFER_ENV,    SPEC_INFER_OVERRIDES_ENV,
+		SPEC_SWEEP_GRID,   SPEC_SWEEP_ONE,
+		SPEC_SWEEP_LIST,   SPEC_SWEEP_LADDER,
+	};
+
 	lint_passed(binder);
-	lint_each_text(binder, SPEC_ENV, check_compiler_flags);
-	lint_each_text(binder, SPEC_COMPILE_OVERRIDES_ENV, check_compiler_flags);
+	for (size_t i = 0; i < STK_LENGTH(places); i++)
+		lint_each_text(binder, places[i], check_compiler_flags);
 	lint_assignments(binder);
 	lint_each_text(binder, SPEC_ENV, check_deprecated);
 	lint_redirects(binder);

@@ -11,13 +11,16 @@
 static void needed_by_engine(struct binder *binder, enum spec_field field)
 {
 	const struct spec *spec = binder->spec;
+	struct problem *problem;
 
 	if (spec_is_set(spec, field))
 		return;
-	problem_hint(problem_error(&binder->reporter, access_mark_of_field(spec, SPEC_ENGINE),
-				   field_table[field].path, "'%s' is missing: engine '%s' needs it",
-				   field_table[field].path, spec_str(spec, SPEC_ENGINE)),
-		     "%s; for example %s", field_table[field].help, field_table[field].example);
+	problem = problem_error(&binder->reporter, access_mark_of_field(spec, SPEC_ENGINE),
+				field_table[field].path, "'%s' is missing: engine '%s' needs it",
+				field_table[field].path, spec_str(spec, SPEC_ENGINE));
+	problem_missing(problem);
+	problem_hint(problem, "%s; for example %s", field_table[field].help,
+		     field_table[field].example);
 }
 
 /* On AWS the nodes can see S3, but no directory of this machine. */
@@ -26,7 +29,8 @@ static void must_be_s3(struct binder *binder, enum spec_field field)
 	const struct spec *spec = binder->spec;
 	const char *location = spec_str(spec, field);
 
-	if (!location || text_starts(location, "s3://"))
+	if (!location || text_starts(location, "s3://") ||
+	    field_word_in(field_table[field].words, location))
 		return;
 	problem_hint(
 		spec_error(
@@ -52,9 +56,11 @@ static void must_be_brought(struct binder *binder, enum spec_field field, const 
 
 static void check_engine(struct binder *binder)
 {
-	static const enum spec_field places[] = { SPEC_WORKSPACE, SPEC_COMPILE_CACHE_URL,
+	static const enum spec_field places[] = { SPEC_WORKSPACE,      SPEC_COMPILE_CACHE_URL,
 						  SPEC_CHECKPOINT_URL, SPEC_DATA_URL,
-						  SPEC_INFER_OUTPUT };
+						  SPEC_PARENT_FROM,    SPEC_PARENT_FIRST,
+						  SPEC_EVALUATE_DATA,  SPEC_INFER_INPUT,
+						  SPEC_INFER_OUTPUT,   SPEC_PROMOTE_URL };
 	const struct spec *spec = binder->spec;
 
 	if (!access_on_aws(spec))
@@ -75,6 +81,19 @@ static void check_engine(struct binder *binder)
 			"use sagemaker.channels for data on S3; SageMaker jobs mount nothing");
 }
 
+static void missing_cache(struct binder *binder)
+{
+	const struct spec *spec = binder->spec;
+	struct problem *problem = problem_error(
+		&binder->reporter, access_mark_of_field(spec, SPEC_COMPILE_KIND),
+		"compile.cache_url", "'compile.cache_url' is missing: kind '%s' needs it",
+		spec_str(spec, SPEC_COMPILE_KIND));
+
+	problem_missing(problem);
+	problem_hint(problem, "for example cache_url: %s",
+		     access_on_aws(spec) ? "s3://bucket/neuron-cache" : "./cache");
+}
+
 static void check_compile(struct binder *binder)
 {
 	const struct spec *spec = binder->spec;
@@ -88,13 +107,7 @@ static void check_compile(struct binder *binder)
 			     "name the compiler of the cache: kind: neuron or kind: jax");
 	if (spec_str(spec, SPEC_COMPILE_KIND) && !none &&
 	    !spec_is_set(spec, SPEC_COMPILE_CACHE_URL))
-		problem_hint(problem_error(&binder->reporter,
-					   access_mark_of_field(spec, SPEC_COMPILE_KIND),
-					   "compile.cache_url",
-					   "'compile.cache_url' is missing: kind '%s' needs it",
-					   spec_str(spec, SPEC_COMPILE_KIND)),
-			     "for example cache_url: %s",
-			     access_on_aws(spec) ? "s3://bucket/neuron-cache" : "./cache");
+		missing_cache(binder);
 }
 
 static void check_retry(struct binder *binder)
@@ -153,27 +166,12 @@ static void add_metric_names(struct binder *binder, enum spec_field list, const 
 	}
 }
 
-static json_t *metric_names(struct binder *binder)
+static void check_metrics(struct binder *binder)
 {
-	json_t *names = json_object();
+	json_auto_t *names = json_object();
 
 	add_metric_names(binder, SPEC_METRICS, "name", names);
 	add_metric_names(binder, SPEC_METRIC_DEFINITIONS, "Name", names);
-	return names;
-}
-
-static void check_metrics(struct binder *binder)
-{
-	const struct spec *spec = binder->spec;
-	json_auto_t *names = metric_names(binder);
-	const char *metric = spec_str(spec, SPEC_EVALUATE_METRIC);
-
-	if (!metric || json_object_get(names, metric))
-		return;
-	/* The evaluation may print it in another form, so this is not an error. */
-	problem_hint(spec_lint(binder, SPEC_EVALUATE_METRIC, NULL, "no metric '%s'", metric),
-		     "add the metric: metrics: [{name: %s, regex: '%s: ([0-9.eE+-]+)'}]", metric,
-		     metric);
 }
 
 static void check_notify(struct binder *binder)
@@ -206,9 +204,11 @@ void rules_check(struct binder *binder)
 	check_compile(binder);
 	phase_one_check(binder);
 	machine_check(binder);
+	rules_compatibility(binder);
 	check_retry(binder);
 	check_metrics(binder);
 	check_notify(binder);
+	rules_retrain(binder);
 	rules_environment(binder);
 	sweep_check(binder);
 }

@@ -178,6 +178,10 @@ void rules_environment(struct binder *binder)
 	check_variables(binder, SPEC_ENV);
 	check_variables(binder, SPEC_SECRETS);
 	check_variables(binder, SPEC_COMPILE_OVERRIDES_ENV);
+	check_variables(binder, SPEC_EVALUATE_ENV);
+	check_variables(binder, SPEC_EVALUATE_OVERRIDES_ENV);
+	check_variables(binder, SPEC_INFER_ENV);
+	check_variables(binder, SPEC_INFER_OVERRIDES_ENV);
 	check_secrets(binder);
 	check_env_file(binder);
 	check_pass_env(binder);

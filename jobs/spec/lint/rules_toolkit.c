@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "jobs/base/text/text.h"
+#include "jobs/spec/machines/instance.h"
 #include "jobs/spec/resolved.h"
 
 /* Characters that a shell leaves as they are, as in Python's shlex.quote(). */
@@ -136,6 +137,58 @@ static void check_engine_sync(struct binder *binder)
 			     "use 'sync: agent', or 'script' if the script uploads them");
 }
 
+/* Checks a distribution that is not torchrun's: what the toolkit, and the SDK before it, would
+ * refuse or pass over (fw_utils.py: validate_distribution_for_instance_type). */
+static void check_other(struct binder *binder, const char *name)
+{
+	const struct spec *spec = binder->spec;
+	bool none = strcmp(name, "none") == 0;
+	const json_t *command = spec_get(spec, SPEC_COMMAND);
+
+	if (spec_says(spec, SPEC_COMPILE_KIND, "neuron") &&
+	    spec_says(spec, SPEC_COMPILE_MODE, "aot"))
+		problem_hint(spec_error(binder, SPEC_SAGEMAKER_DISTRIBUTION, NULL,
+					"phase 1 of kind 'neuron' needs 'torch_distributed': the "
+					"toolkit starts neuron_parallel_compile in front of "
+					"torchrun alone"),
+			     "remove 'sagemaker.distribution', or use 'compile.mode: jit'");
+	else if (!none && js_is(spec->instance, "accelerator", INSTANCE_NEURON))
+		problem_hint(spec_error(binder, SPEC_SAGEMAKER_DISTRIBUTION, NULL,
+					"'%s' is not for '%.80s': SageMaker's SDK takes "
+					"'torch_distributed' alone for Trainium",
+					name, js_str(spec->instance, "type")),
+			     "remove 'sagemaker.distribution'");
+	if (none && strcmp(json_string_value(json_array_get(command, 0)), "torchrun") == 0)
+		problem_hint(spec_error(binder, SPEC_COMMAND, "[0]",
+					"with 'sagemaker.distribution: none' the toolkit starts no "
+					"torchrun"),
+			     "write [python3, train.py], or remove 'sagemaker.distribution'");
+	else if (none && spec_int(spec, SPEC_RESOURCES_NODES) > 1)
+		problem_hint(spec_lint(binder, SPEC_SAGEMAKER_DISTRIBUTION, NULL,
+				       "with 'none' each of %lld nodes runs the program by itself",
+				       (long long)spec_int(spec, SPEC_RESOURCES_NODES)),
+			     "see that the script joins them by SM_HOSTS, or use "
+			     "'torch_distributed'");
+}
+
+static void check_distribution(struct binder *binder)
+{
+	const struct spec *spec = binder->spec;
+	const char *name = spec_str(spec, SPEC_SAGEMAKER_DISTRIBUTION);
+
+	if (!name || !spec_is_set(spec, SPEC_SAGEMAKER_DISTRIBUTION))
+		return;
+	if (strcmp(name, "torch_distributed") == 0)
+		return;
+	if (!spec_has_toolkit(spec))
+		problem_hint(spec_lint(binder, SPEC_SAGEMAKER_DISTRIBUTION, NULL,
+				       "'sagemaker.distribution' is for 'sagemaker.launcher: "
+				       "toolkit' alone"),
+			     "remove it: with launcher 'node' the command itself is the launcher");
+	else if (is_program(spec))
+		check_other(binder, name);
+}
+
 void rules_toolkit(struct binder *binder)
 {
 	const struct spec *spec = binder->spec;
@@ -144,6 +197,7 @@ void rules_toolkit(struct binder *binder)
 		check_engine_sync(binder);
 	if (spec_says(spec, SPEC_SAGEMAKER_LAUNCHER, "toolkit"))
 		check_health(binder);
+	check_distribution(binder);
 	if (!spec_has_toolkit(spec))
 		return;
 	check_command(binder);

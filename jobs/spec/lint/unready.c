@@ -164,7 +164,7 @@ static void check(struct not_yet_search *search, field_id field, const struct en
 static size_t find_all(struct not_yet_search *search)
 {
 	check_members(search, FIELD_NONE, search->spec->tree, NULL, search->spec->root);
-	problems_finish(search->reporter.problems);
+	problems_finish(search->reporter.problems, search->reporter.file);
 	return search->reporter.problems->count;
 }
 

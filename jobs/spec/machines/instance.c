@@ -15,36 +15,51 @@
 
 #define ML "ml."
 
-enum member_type { COUNT, MEMORY, RATE, TEXT, KIND };
+#define KINDS INSTANCE_NEURON " " INSTANCE_NVIDIA " " INSTANCE_OTHER " " INSTANCE_NONE
 
-/* Members of a row. `of_price`: the SageMaker type ml.TYPE does not take it from TYPE. */
+enum member_type { COUNT, MEMORY, RATE, TEXT, WORD, FLAG };
+
+/* What a member tells of: a source is named for the machine and for the price, each with its day.
+ * The SageMaker type ml.TYPE has the machine of TYPE, and a price of its own. */
+enum member_of { OF_MACHINE, OF_FIGURES, OF_PRICE };
+
+/* Members of a row. */
 static const struct member {
 	const char *name, *key; /* in the file, in the row */
 	enum member_type type;
-	double min, max; /* range of a number */
-	bool of_price;
+	enum member_of of;
+	double min, max;   /* range of a number */
+	const char *words; /* of a WORD */
 } members[] = {
-	{ "devices", "devices", COUNT, 0, 1024, false },
-	{ "cores", "cores", COUNT, 0, 65536, false },
-	{ "physical_cores", "physical_cores", COUNT, 0, 65536, false },
-	{ "memory", "memory_mib", MEMORY, 0, 0, false },
-	{ "vcpus", "vcpus", COUNT, 1, 65536, false },
-	{ "ram", "ram_mib", MEMORY, 0, 0, false },
-	{ "accelerator", "accelerator", KIND, 0, 0, false },
-	{ "efa", "efa", COUNT, 0, 1024, false },
-	{ "gbps", "gbps", RATE, 0, 1e6, false },
-	{ "price", "price", RATE, 0, 100000, true },
-	{ "region", "region", TEXT, 0, 0, true },
-	{ "dated", "dated", TEXT, 0, 0, true },
-	{ "source", "source", TEXT, 0, 0, true },
+	{ "accelerator", "accelerator", WORD, OF_MACHINE, 0, 0, KINDS },
+	{ "devices", "devices", COUNT, OF_MACHINE, 0, 1024, NULL },
+	{ "cores", "cores", COUNT, OF_MACHINE, 0, 65536, NULL },
+	{ "physical_cores", "physical_cores", COUNT, OF_MACHINE, 0, 65536, NULL },
+	{ "memory", "memory_mib", MEMORY, OF_MACHINE, 0, 0, NULL },
+	{ "gpus", "gpus", COUNT, OF_MACHINE, 0, 1024, NULL },
+	{ "gpu", "gpu", TEXT, OF_MACHINE, 0, 0, NULL },
+	{ "gpu_memory", "gpu_memory_mib", MEMORY, OF_MACHINE, 0, 0, NULL },
+	{ "vcpus", "vcpus", COUNT, OF_MACHINE, 1, 65536, NULL },
+	{ "ram", "ram_mib", MEMORY, OF_MACHINE, 0, 0, NULL },
+	{ "arch", "arch", WORD, OF_MACHINE, 0, 0, "x86_64 arm64" },
+	{ "nvme", "nvme_gb", COUNT, OF_MACHINE, 0, 1e9, NULL },
+	{ "efa", "efa", COUNT, OF_MACHINE, 0, 1024, NULL },
+	{ "gbps", "gbps", RATE, OF_MACHINE, 0, 1e6, NULL },
+	{ "quota", "quota", TEXT, OF_MACHINE, 0, 0, NULL },
+	{ "spot_quota", "spot_quota", TEXT, OF_MACHINE, 0, 0, NULL },
+	{ "sagemaker", "sagemaker", FLAG, OF_MACHINE, 0, 0, NULL },
+	{ "price", "price", RATE, OF_PRICE, 0, 100000, NULL },
+	{ "region", "region", TEXT, OF_PRICE, 0, 0, NULL },
+	{ "dated", "dated", TEXT, OF_PRICE, 0, 0, NULL },
+	{ "source", "source", TEXT, OF_PRICE, 0, 0, NULL },
+	{ "figures", "figures", TEXT, OF_FIGURES, 0, 0, NULL },
+	{ "figures_dated", "figures_dated", TEXT, OF_FIGURES, 0, 0, NULL },
 };
 
 static const char *const type_words[] = {
-	[COUNT] = "an integer", [MEMORY] = "a size such as 512GiB",    [RATE] = "a number",
-	[TEXT] = "a string",    [KIND] = "neuron, gpu, other or none",
+	[COUNT] = "an integer", [MEMORY] = "a size such as 512GiB", [RATE] = "a number",
+	[TEXT] = "a string",    [FLAG] = "true or false",
 };
-
-#define KINDS INSTANCE_NEURON " " INSTANCE_GPU " " INSTANCE_OTHER " " INSTANCE_NONE
 
 static const struct member *member_find(const char *name)
 {
@@ -84,28 +99,61 @@ static json_t *value_of(const struct member *member, const struct node *node)
 		if (!units_parse(FIELD_SIZE, node->text, &whole) || whole < 1 << 20)
 			return NULL;
 		return json_integer(whole >> 20);
-	case KIND:
-		return field_word_in(KINDS, node->text) ? json_string(node->text) : NULL;
+	case WORD:
+		return field_word_in(member->words, node->text) ? json_string(node->text) : NULL;
+	case FLAG:
+		if (node->quoted || kind != SCALAR_BOOL)
+			return NULL;
+		return json_boolean(node->text[0] == 't' || node->text[0] == 'T');
 	case TEXT:
 		break;
 	}
 	return strlen(node->text) > 0 ? json_string(node->text) : NULL;
 }
 
+/* Returns "a, b LAST c" of words with blanks between them. The caller frees it. */
+static char *listed(const char *words, const char *last)
+{
+	struct sb text = SB_INIT;
+
+	while (*words) {
+		size_t len = strcspn(words, " ");
+
+		if (text.len > 0)
+			sb_adds(&text, words[len] ? ", " : last);
+		sb_add(&text, words, len);
+		words += len + (words[len] == ' ');
+	}
+	return sb_take(&text);
+}
+
 static void unknown_member(struct reporter *reporter, const struct entry *entry, const char *type)
 {
-	AUTO(sb_release) struct sb names = SB_INIT;
-	size_t count = STK_LENGTH(members);
+	AUTO(sb_release) struct sb words = SB_INIT;
+	AUTO(auto_free) char *names = NULL;
 
-	for (size_t i = 0; i < count; i++)
-		sb_addf(&names, "%s%s",
-			i == 0          ? ""
-			: i + 1 < count ? ", "
-					: " and ",
-			members[i].name);
+	for (size_t i = 0; i < STK_LENGTH(members); i++)
+		sb_addf(&words, "%s%s", i > 0 ? " " : "", members[i].name);
+	names = listed(words.text, " and ");
 	problem_hint(problem_error(reporter, entry->at, type,
 				   "unknown field '%.80s' of an instance type", entry->key),
-		     "there are %s", names.text);
+		     "there are %s", names);
+}
+
+static void wrong_value(struct reporter *reporter, struct mark at, const char *type,
+			const struct member *member)
+{
+	AUTO(auto_free)
+	char *says =
+		member->words ? listed(member->words, " or ") : mem_copy(type_words[member->type]);
+
+	if (member->max > 0)
+		problem_error(reporter, at, type,
+			      "'%s' of an instance type must be %s from %g to %.0f", member->name,
+			      says, member->min, member->max);
+	else
+		problem_error(reporter, at, type, "'%s' of an instance type must be %s",
+			      member->name, says);
 }
 
 /* Puts a row of a file over the known figures of its type. */
@@ -126,27 +174,60 @@ static void read_row(struct reporter *reporter, const struct entry *row, json_t 
 
 		if (!member)
 			unknown_member(reporter, entry, row->key);
-		else if (!value && member->max > 0)
-			problem_error(reporter, entry->value->at, row->key,
-				      "'%s' of an instance type must be %s from %g to %g",
-				      member->name, type_words[member->type], member->min,
-				      member->max);
 		else if (!value)
-			problem_error(reporter, entry->value->at, row->key,
-				      "'%s' of an instance type must be %s", member->name,
-				      type_words[member->type]);
+			wrong_value(reporter, entry->value->at, row->key, member);
 		else
 			js_put(ret, member->key, value);
 	}
 }
 
-/* A new price is not that of the place and day of the old one. */
-static void forget_price(json_t *known, const struct node *map)
+/* Puts a mapping of our file over a row. There is no mistake in it: a test reads them all. */
+static void read_ours(struct catalogue_text text, json_t *ret)
 {
-	if (map->kind != NODE_MAP || !node_entry(map, "price"))
+	AUTO(node_arena_freep) struct arena *arena = node_arena_new();
+	AUTO(problems_release) struct problems problems = { 0 };
+	struct reporter reporter = { "configs/catalogue/instances.yaml", &problems };
+	struct entry row = { .key = "" };
+	struct node *map = NULL;
+
+	if (text.len == 0 ||
+	    spec_tree_parse(arena, &reporter, text.text, text.len, NULL, &map) < 0 || !map)
 		return;
+	row.value = map;
+	read_row(&reporter, &row, ret);
+}
+
+/* Returns our row of a type, a new reference; NULL if we have none. */
+static json_t *our_row(const char *type)
+{
+	struct catalogue_row found;
+	json_t *row;
+
+	if (!catalogue_seek(type, &found))
+		return NULL;
+	row = json_object();
+	read_ours(found.all, row);
+	read_ours(found.own, row);
+	for (size_t i = 0; i < STK_LENGTH(members) && !json_object_get(row, "price"); i++)
+		if (members[i].of == OF_PRICE)
+			json_object_del(row, members[i].key);
+	return row;
+}
+
+/* What a row newly says is not of the source and day of what it had: a price takes all that is
+ * said of the old one with it, other figures theirs. */
+static void forget_sources(json_t *known, const struct node *map)
+{
+	bool price = map->kind == NODE_MAP && node_entry(map, "price"), machine = false;
+
+	for (size_t i = 0; map->kind == NODE_MAP && i < map->count; i++) {
+		const struct member *member = member_find(map->entries[i].key);
+
+		machine |= member && member->of == OF_MACHINE;
+	}
 	for (size_t i = 0; i < STK_LENGTH(members); i++)
-		if (members[i].of_price)
+		if ((price && members[i].of == OF_PRICE) ||
+		    (machine && members[i].of == OF_FIGURES))
 			json_object_del(known, members[i].key);
 }
 
@@ -157,13 +238,16 @@ static void read_rows(struct reporter *reporter, const struct node *rows, json_t
 		json_t *known = json_object_get(ret, row->key);
 
 		if (!known) {
-			known = json_object();
+			known = our_row(row->key);
+			known = known ? known : json_object();
 			json_object_set_new(ret, row->key, known);
 		}
-		forget_price(known, row->value);
+		forget_sources(known, row->value);
 		read_row(reporter, row, known);
 		if (json_object_get(known, "price") && !json_object_get(known, "source"))
 			js_put_str(known, "source", reporter->file);
+		if (!json_object_get(known, "figures"))
+			js_put_str(known, "figures", reporter->file);
 	}
 }
 
@@ -175,7 +259,7 @@ static bool is_version(const struct entry *entry)
 static void read_text(struct reporter *reporter, const char *text, size_t len, json_t *ret)
 {
 	AUTO(node_arena_freep) struct arena *arena = node_arena_new();
-	struct mark start = { 1, 1, NULL };
+	struct mark start = { .line = 1, .column = 1 };
 	const struct entry *rows;
 	struct node *tree;
 
@@ -219,7 +303,7 @@ static void read_own(spec_getenv_fn *getenv_fn, struct problems *problems, json_
 
 	if (!path || (!must && !fs_exists(path)))
 		return;
-	if (bytes_read(&reporter, path, &text, &err) == 0)
+	if (bytes_read(&reporter, path, "the catalogue", &text, &err) == 0)
 		read_text(&reporter, text.text, text.len, ret);
 	else if (err)
 		problem_hint(problem_error(&reporter, whole, NULL, "%s", err->message), "%s%s",
@@ -231,11 +315,6 @@ json_t *instances_load(spec_getenv_fn *getenv_fn, struct problems *ret_problems)
 {
 	json_t *catalogue = json_object();
 
-	for (size_t i = 0; i < catalogue_file_count; i++) {
-		struct reporter reporter = { "configs/catalogue", ret_problems };
-
-		read_text(&reporter, catalogue_files[i].text, catalogue_files[i].len, catalogue);
-	}
 	read_own(getenv_fn, ret_problems, catalogue);
 	return catalogue;
 }
@@ -247,14 +326,15 @@ char *instances_own_path(spec_getenv_fn *getenv_fn)
 	return own_path(getenv_fn, &must);
 }
 
-/* Meaning of the letters of a family: "trn2u.48xlarge" is of the family trn, "g4dn.xlarge" of g.
- * Source: Amazon EC2 instance type naming conventions, and the lists of accelerated types. */
+/* Meaning of the letters of a family: "trn2u.48xlarge" is of the family trn, "g4dn.xlarge" of g,
+ * of which g4ad has GPUs of another make. Source: Amazon EC2 instance type naming conventions, and
+ * the lists of accelerated types. */
 static const struct family {
 	const char *letters, *kind;
 } families[] = {
-	{ "trn", INSTANCE_NEURON }, { "inf", INSTANCE_NEURON }, { "p", INSTANCE_GPU },
-	{ "g", INSTANCE_GPU },      { "gr", INSTANCE_GPU },     { "dl", INSTANCE_OTHER },
-	{ "vt", INSTANCE_OTHER },   { "f", INSTANCE_OTHER },
+	{ "trn", INSTANCE_NEURON }, { "inf", INSTANCE_NEURON }, { "p", INSTANCE_NVIDIA },
+	{ "g4ad", INSTANCE_OTHER }, { "g", INSTANCE_NVIDIA },   { "gr", INSTANCE_NVIDIA },
+	{ "dl", INSTANCE_OTHER },   { "vt", INSTANCE_OTHER },   { "f", INSTANCE_OTHER },
 };
 
 static const char *without_ml(const char *type)
@@ -266,34 +346,79 @@ static const char *without_ml(const char *type)
 static const char *kind_by_name(const char *type)
 {
 	const char *name = without_ml(type);
-	size_t len = strspn(name, "abcdefghijklmnopqrstuvwxyz");
 
-	for (size_t i = 0; i < STK_LENGTH(families); i++)
-		if (strlen(families[i].letters) == len &&
-		    strncmp(families[i].letters, name, len) == 0 && name[len] >= '0' &&
-		    name[len] <= '9')
+	for (size_t i = 0; i < STK_LENGTH(families); i++) {
+		size_t len = strlen(families[i].letters);
+
+		if (strncmp(families[i].letters, name, len) == 0 && name[len] &&
+		    strchr(".0123456789", name[len]))
 			return families[i].kind;
+	}
 	return NULL;
+}
+
+/* Returns a row as the files have it, a new reference; NULL if none has it. */
+static json_t *row_of(const json_t *catalogue, const char *type)
+{
+	json_t *own = json_object_get(catalogue, type);
+
+	return own ? json_incref(own) : our_row(type);
+}
+
+bool instance_known(const json_t *catalogue, const char *type)
+{
+	struct catalogue_row row;
+	const char *name = without_ml(type);
+
+	return json_object_get(catalogue, type) || json_object_get(catalogue, name) ||
+	       catalogue_seek(name, &row);
+}
+
+/* Says what the row leaves to the name of the type. */
+static void complete(json_t *row, const char *type)
+{
+	const char *kind = js_str(row, "accelerator");
+	AUTO(auto_free) char *ml = mem_format(ML "%s", without_ml(type));
+
+	if (!kind)
+		kind = js_int(row, "gpus", 0) > 0 ? INSTANCE_NVIDIA : kind_by_name(type);
+	if (kind && strcmp(kind, INSTANCE_NONE) == 0)
+		json_object_del(row, "accelerator");
+	else
+		js_put_str(row, "accelerator", kind);
+	if (!json_object_get(row, "sagemaker") && catalogue_trains_on(ml))
+		js_put(row, "sagemaker", json_true());
 }
 
 json_t *instance_find(const json_t *catalogue, const char *type)
 {
-	const char *name = without_ml(type), *kind;
-	const json_t *plain = name != type ? json_object_get(catalogue, name) : NULL;
+	const char *name = without_ml(type);
+	json_auto_t *plain = name != type ? row_of(catalogue, name) : NULL;
+	json_auto_t *own = row_of(catalogue, type);
 	json_t *row = json_object();
 
 	js_put_str(row, "type", type);
 	for (size_t i = 0; i < STK_LENGTH(members); i++)
-		if (!members[i].of_price)
+		if (members[i].of != OF_PRICE)
 			js_put(row, members[i].key,
 			       json_incref(json_object_get(plain, members[i].key)));
-	json_object_update(row, json_object_get(catalogue, type));
-	kind = js_str(row, "accelerator");
-	if (!kind)
-		js_put_str(row, "accelerator", kind_by_name(type));
-	else if (strcmp(kind, INSTANCE_NONE) == 0)
-		json_object_del(row, "accelerator");
+	json_object_update(row, own);
+	complete(row, type);
 	return row;
+}
+
+json_t *instance_types(const json_t *catalogue)
+{
+	struct catalogue_row row = { 0 };
+	json_t *types = json_array(), *own;
+	const char *type;
+
+	while (catalogue_next(&row))
+		json_array_append_new(types, json_stringn(row.type.text, row.type.len));
+	json_object_foreach ((json_t *)(uintptr_t)catalogue, type, own)
+		if (!catalogue_seek(type, &row))
+			json_array_append_new(types, json_string(type));
+	return types;
 }
 
 /* Guesses by the size in the name: 2 for large, 4 for xlarge, 4 N for Nxlarge, as almost all
@@ -317,17 +442,20 @@ char *instance_row(const char *type)
 
 	return mem_format("%s: {vcpus: %lld, ram: %lldGiB, %s, efa: 0}", type, (long long)vcpus,
 			  (long long)ram,
-			  kind && strcmp(kind, INSTANCE_NEURON) == 0 ? "devices: 1, cores: 2"
-								     : "devices: 0");
+			  !kind                                ? "accelerator: none"
+			  : strcmp(kind, INSTANCE_NEURON) == 0 ? "devices: 1, cores: 2"
+							       : "gpus: 1");
 }
 
-const char *instance_nearest(const json_t *catalogue, const char *type)
+char *instance_nearest(const json_t *catalogue, const char *type)
 {
-	const char *name, *nearest = NULL;
-	size_t limit = 2;
-	json_t *row;
+	json_auto_t *types = instance_types(catalogue);
+	const char *nearest = NULL;
+	size_t limit = 2, i;
+	json_t *one;
 
-	json_object_foreach ((json_t *)(uintptr_t)catalogue, name, row) {
+	json_array_foreach (types, i, one) {
+		const char *name = json_string_value(one);
 		size_t distance = text_distance(name, type, limit);
 
 		if (distance > limit || (nearest && distance == limit))
@@ -335,7 +463,7 @@ const char *instance_nearest(const json_t *catalogue, const char *type)
 		nearest = name;
 		limit = distance;
 	}
-	return nearest;
+	return nearest ? mem_copy(nearest) : NULL;
 }
 
 static size_t family_length(const char *type)
@@ -346,21 +474,22 @@ static size_t family_length(const char *type)
 /* True if the catalogue has a type of this family. */
 static bool has_family(const json_t *catalogue, const char *type)
 {
-	size_t len = family_length(type);
-	const char *name;
-	json_t *row;
+	json_auto_t *types = instance_types(catalogue);
+	size_t len = family_length(type), i;
+	json_t *name;
 
-	json_object_foreach ((json_t *)(uintptr_t)catalogue, name, row)
-		if (strncmp(without_ml(name), type, len + 1) == 0)
+	json_array_foreach (types, i, name)
+		if (strncmp(without_ml(json_string_value(name)), type, len + 1) == 0)
 			return true;
 	return false;
 }
 
 char *instance_meant(const json_t *catalogue, const char *type)
 {
-	const char *name = without_ml(type), *nearest;
+	const char *name = without_ml(type);
+	AUTO(auto_free) char *nearest = NULL;
 
-	if (json_object_get(catalogue, type) || json_object_get(catalogue, name))
+	if (instance_known(catalogue, type))
 		return NULL;
 	nearest = instance_nearest(catalogue, name);
 	if (!nearest)

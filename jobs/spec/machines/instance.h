@@ -9,14 +9,20 @@
  * The result for a spec is spec_instance(), which the plan carries as "instance", so that a
  * driver elsewhere needs no catalogue:
  *
- *   {"type": as the spec names it, "devices", "cores", "physical_cores", "memory_mib"
- *    (of all devices), "vcpus", "ram_mib", "efa" (interfaces; 0: none), "gbps",
- *    "price" (USD an hour), "region", "dated", "source",
- *    "accelerator": INSTANCE_NEURON, INSTANCE_GPU or INSTANCE_OTHER (absent: none, or not known)}
+ *   {"type": as the spec names it,
+ *    "accelerator": INSTANCE_NEURON, INSTANCE_NVIDIA or INSTANCE_OTHER (absent: none, or unknown),
+ *    Neuron's: "devices", "cores", "physical_cores", "memory_mib" (of all devices),
+ *    NVIDIA's: "gpus", "gpu" (name), "gpu_memory_mib" (of one),
+ *    the machine's: "vcpus", "ram_mib", "arch" ("x86_64", "arm64"), "nvme_gb" (0: none),
+ *    "efa" (interfaces; 0: none), "gbps",
+ *    EC2's quotas of the family: "quota" (On-Demand), "spot_quota",
+ *    "sagemaker" (bool: SageMaker trains on ml.TYPE),
+ *    "price" (USD an hour), "region", "dated", "source": of the price,
+ *    "figures", "figures_dated": the source of everything else}
  *
  * All but the type are absent if they are not known; a type that is in no catalogue has the type,
- * and the accelerator that its name tells. A price is never without region, date and
- * source.
+ * the accelerator that its name tells, and "sagemaker" if SageMaker has the name. A price is never
+ * without region, date and source.
  *
  * spec/machines: the catalogue of instance types, and its consequences: cores, processes and
  * launcher of a phase.
@@ -27,26 +33,32 @@
 #include "jobs/spec/lint/problem.h"
 
 /* Kinds of accelerators: a row says which ("accelerator"), else the family in the type's name
- * does. stoker can give Neuron devices to a job, and no others. */
+ * does. */
 #define INSTANCE_NEURON "neuron"
-#define INSTANCE_GPU    "gpu"
-#define INSTANCE_OTHER  "other"
-#define INSTANCE_NONE   "none" /* in a catalogue */
+#define INSTANCE_NVIDIA "nvidia"
+#define INSTANCE_OTHER  "other" /* one that stoker can give to no job */
+#define INSTANCE_NONE   "none"  /* in a catalogue */
 
-/* Reads both files into an object, type → row. Rows of the user's file with errors are added to
- * the problems, and left out. A new reference. */
+/* Reads the user's file into an object, type → row, each over ours of that type. Rows with errors
+ * are added to the problems, and left out. It stands for the whole catalogue: our other rows are
+ * read when they are asked for. A new reference. */
 json_t *instances_load(spec_getenv_fn *getenv_fn, struct problems *ret_problems);
 
 /* Returns the row of a type, as above. ml.TYPE has the figures of TYPE, and only a price of its
  * own. A new reference. */
 json_t *instance_find(const json_t *catalogue, const char *type);
+/* True if there is a row of the type, or of the TYPE of ml.TYPE. */
+bool instance_known(const json_t *catalogue, const char *type);
+/* Returns the names of all types that have a row, in the order of the files; NULL: of ours. A new
+ * reference. */
+json_t *instance_types(const json_t *catalogue);
 
 /* Returns "m5.xlarge: {vcpus: 4, ram: 16GiB, …}", as it may stand in the user's own catalogue,
  * with the figures that the name of the type makes likely. The caller frees it. */
 char *instance_row(const char *type);
-/* Returns the type of the catalogue with the nearest name, borrowed from it; NULL if none is
- * near. */
-const char *instance_nearest(const json_t *catalogue, const char *type);
+/* Returns the type of the catalogue with the nearest name; NULL if none is near. The caller frees
+ * it. */
+char *instance_nearest(const json_t *catalogue, const char *type);
 /* Returns the path of the user's own file, whether it exists or not; NULL if there is no home
  * directory for it. The caller frees it. */
 char *instances_own_path(spec_getenv_fn *getenv_fn);

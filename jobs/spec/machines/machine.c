@@ -17,13 +17,19 @@ static bool is_local(const struct spec *spec)
 	return spec_says(spec, SPEC_ENGINE, "local");
 }
 
+/* True for 'auto' before this machine has been asked for its type. */
+static bool is_asked(const struct spec *spec)
+{
+	return spec_says(spec, SPEC_RESOURCES_INSTANCE, "auto");
+}
+
 double spec_price(const struct spec *spec)
 {
 	const json_t *price = spec_get(spec, SPEC_RESOURCES_PRICE);
 
 	if (json_is_number(price))
 		return json_number_value(price);
-	return is_local(spec) ? 0 : js_real(spec->instance, "price", 0);
+	return js_real(spec->instance, "price", 0);
 }
 
 /* ---- workers -------------------------------------------------------------------- */
@@ -90,7 +96,7 @@ static int64_t workers_of(const struct spec *spec, struct mark *ret_at)
 	if (launch.given && command && command->kind == NODE_LIST && launch.at < command->count)
 		*ret_at = command->entries[launch.at].value->at;
 	else if (js_is(processes, "by", "env"))
-		spec_position(spec, "env." LAUNCH_VARIABLE, &ret_at->line, &ret_at->column);
+		access_mark_of_path(spec, "env." LAUNCH_VARIABLE, ret_at);
 	return js_is(processes, "by", "command") || js_is(processes, "by", "env")
 		       ? js_int(processes, "per_node", 0)
 		       : 0;
@@ -104,8 +110,7 @@ static void check_workers(struct binder *binder)
 	int64_t cores = processes_cores_of(spec, env), workers = workers_of(spec, &at);
 	const char *type = js_str(spec->instance, "type");
 
-	/* The cores of this machine are not known. */
-	if (is_local(spec) || cores <= 0 || workers <= 0 || workers == cores)
+	if (cores <= 0 || workers <= 0 || workers == cores)
 		return;
 	if (workers > cores)
 		problem_hint(problem_error(&binder->reporter, at, "command",
@@ -127,7 +132,7 @@ static void check_workers(struct binder *binder)
 static void refuse_cost(struct binder *binder)
 {
 	const struct spec *spec = binder->spec;
-	const char *type = is_local(spec) ? NULL : js_str(spec->instance, "type");
+	const char *type = js_str(spec->instance, "type");
 
 	if (!type) {
 		problem_hint(spec_error(binder, SPEC_LIMITS_COST, NULL,
@@ -142,12 +147,29 @@ static void refuse_cost(struct binder *binder)
 		     "it into your own catalogue (STOKER_INSTANCES)");
 }
 
+/* A limit that the user's configuration gives to every spec does not count where there is no
+ * price. */
+static void leave_cost_out(struct binder *binder)
+{
+	problem_hint(spec_lint(binder, SPEC_LIMITS_COST, NULL,
+			       "'limits.cost' of your configuration does not count: the price of "
+			       "the machines is not known"),
+		     "set the price of a node and hour in USD: resources: {price: 21.50}");
+	js_put(json_object_get(binder->spec->root, "limits"), "cost",
+	       bind_default(SPEC_LIMITS_COST));
+}
+
 static void check_cost(struct binder *binder)
 {
 	const struct spec *spec = binder->spec;
 
-	if (json_is_real(spec_get(spec, SPEC_LIMITS_COST)) && spec_price(spec) <= 0 &&
-	    !json_is_real(spec_get(spec, SPEC_RESOURCES_PRICE)))
+	/* The price of 'auto' is known once this machine has been asked. */
+	if (!json_is_real(spec_get(spec, SPEC_LIMITS_COST)) || spec_price(spec) > 0 ||
+	    is_asked(spec) || json_is_real(spec_get(spec, SPEC_RESOURCES_PRICE)))
+		return;
+	if (spec_is_configured(spec, SPEC_LIMITS_COST))
+		leave_cost_out(binder);
+	else
 		refuse_cost(binder);
 }
 
@@ -177,7 +199,7 @@ static void refuse_accelerator(struct binder *binder, enum spec_field field, con
 {
 	problem_hint(spec_error(binder, field, member,
 				"'%.80s' has %s, which this version of stoker cannot use yet", type,
-				strcmp(kind, INSTANCE_GPU) == 0
+				strcmp(kind, INSTANCE_NVIDIA) == 0
 					? "GPUs"
 					: "accelerators that are not Neuron's"),
 		     "name a type with Neuron devices, such as trn1.32xlarge, or one without "
@@ -205,15 +227,29 @@ static bool check_accelerator(struct binder *binder, enum spec_field field, cons
 	return true;
 }
 
-/* A type that no catalogue has may be new, or mistyped. */
-static void lint_name(struct binder *binder, enum spec_field field, const char *member,
-		      const char *type)
+static void check_row(struct binder *binder, enum spec_field field, const char *member,
+		      const json_t *row)
 {
-	AUTO(auto_free) char *meant = type ? instance_meant(binder->catalogue, type) : NULL;
+	const struct spec *spec = binder->spec;
+	bool is_lent =
+		spec_says(spec, SPEC_ENGINE, "batch") || spec_says(spec, SPEC_ENGINE, "sagemaker");
 
-	if (meant)
-		problem_hint(spec_lint(binder, field, member, "no catalogue has '%.80s'", type),
-			     "did you mean '%s'?", meant);
+	if (!is_lent || !check_accelerator(binder, field, member, row))
+		type_check(binder, field, member, row);
+}
+
+/* Checks a type that stands elsewhere than in resources.instance; NULL: none does. */
+static void check_other(struct binder *binder, enum spec_field field, const char *member,
+			const char *type)
+{
+	json_auto_t *row = NULL;
+
+	if (!type)
+		return;
+	if (!binder->catalogue)
+		binder->catalogue = instances_load(binder->getenv_fn, binder->reporter.problems);
+	row = instance_find(binder->catalogue, type);
+	check_row(binder, field, member, row);
 }
 
 /* Checks the machines of `sagemaker.instance_groups`, which replace resources.instance. */
@@ -224,58 +260,44 @@ static void check_groups(struct binder *binder)
 
 	json_array_foreach (spec_get(binder->spec, SPEC_SAGEMAKER_GROUPS), i, group) {
 		AUTO(auto_free) char *member = mem_format("[%zu].instance", i);
-		const char *type = js_str(group, "instance");
-		json_auto_t *row = type ? instance_find(binder->catalogue, type) : NULL;
 
-		lint_name(binder, SPEC_SAGEMAKER_GROUPS, member, type);
-		if (row)
-			check_accelerator(binder, SPEC_SAGEMAKER_GROUPS, member, row);
+		check_other(binder, SPEC_SAGEMAKER_GROUPS, member, js_str(group, "instance"));
 	}
 }
 
-/* AWS Batch selects a machine by its resources, so they must be known. */
-static void need_figures(struct binder *binder)
-{
-	const json_t *known = binder->spec->instance;
-	const char *type = js_str(known, "type");
-	bool has_row = json_object_get(binder->catalogue, type) != NULL;
-	const char *nearest = has_row ? NULL : instance_nearest(binder->catalogue, type);
-	AUTO(auto_free) char *own = instances_own_path(binder->getenv_fn);
-	AUTO(auto_free) char *row = instance_row(type);
-	AUTO(auto_free)
-	char *meant = nearest ? mem_format("did you mean '%s'? else ", nearest) : mem_copy("");
-
-	if (js_int(known, "vcpus", 0) > 0 && js_int(known, "ram_mib", 0) > 0)
-		return;
-	problem_hint(
-		spec_error(binder, SPEC_RESOURCES_INSTANCE, NULL,
-			   has_row ? "the row of '%.80s' in your catalogue has no vcpus or no ram"
-				   : "no catalogue has '%.80s', so its resources are not known",
-			   type),
-		"%swrite its row beneath 'instances:' of %s (which begins with 'version: 1'), with "
-		"the figures that 'aws ec2 describe-instance-types --instance-types %s' shows: %s",
-		meant, own ? own : "the file that STOKER_INSTANCES names", type, row);
-}
-
-static void check_machine(struct binder *binder)
+/* Only the machine that this is can be asked for its type. */
+static void check_auto(struct binder *binder)
 {
 	const struct spec *spec = binder->spec;
-	bool batch = spec_says(spec, SPEC_ENGINE, "batch");
 
-	if (!batch)
-		lint_name(binder, SPEC_RESOURCES_INSTANCE, NULL,
-			  spec_str(spec, SPEC_RESOURCES_INSTANCE));
-	if (!spec->instance || (!batch && !spec_says(spec, SPEC_ENGINE, "sagemaker")))
-		return;
-	if (!check_accelerator(binder, SPEC_RESOURCES_INSTANCE, NULL, spec->instance) && batch)
-		need_figures(binder);
-	if (!batch)
+	if (is_asked(spec) && !is_local(spec))
+		problem_hint(
+			spec_error(binder, SPEC_RESOURCES_INSTANCE, NULL,
+				   "'resources.instance: auto' is this machine, and engine '%s' "
+				   "runs jobs on others",
+				   spec_str(spec, SPEC_ENGINE)),
+			"name the type: resources: {instance: trn1.32xlarge}");
+}
+
+/* Checks the types of the job and of the stages that have machines of their own. */
+static void check_machines(struct binder *binder)
+{
+	static const enum spec_field of_stages[] = { SPEC_EVALUATE_RESOURCES_INSTANCE,
+						     SPEC_INFER_RESOURCES_INSTANCE };
+	const struct spec *spec = binder->spec;
+
+	if (spec_says(spec, SPEC_ENGINE, "sagemaker"))
 		check_groups(binder);
+	if (spec->instance)
+		check_row(binder, SPEC_RESOURCES_INSTANCE, NULL, spec->instance);
+	for (size_t i = 0; i < STK_LENGTH(of_stages); i++)
+		check_other(binder, of_stages[i], NULL, spec_str(spec, of_stages[i]));
 }
 
 void machine_check(struct binder *binder)
 {
-	check_machine(binder);
+	check_auto(binder);
+	check_machines(binder);
 	check_efa(binder);
 	check_workers(binder);
 	check_cost(binder);

@@ -206,7 +206,7 @@ static void check_width(struct binder *binder)
 		problem_hint(spec_error(binder, SPEC_COMPILE_PARALLEL, NULL,
 					"'compile.parallel' has no effect: %s", why),
 			     "%s", hint);
-	else if (vcpus > 0 && workers > vcpus && !spec_says(spec, SPEC_ENGINE, "local"))
+	else if (vcpus > 0 && workers > vcpus)
 		problem_hint(spec_lint(binder, SPEC_COMPILE_PARALLEL, NULL,
 				       "%lld compilers at once on the %lld vCPUs of '%s'",
 				       (long long)workers, (long long)vcpus,

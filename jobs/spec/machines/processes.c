@@ -156,11 +156,18 @@ static int64_t put_cores(const struct spec *spec, const json_t *env, const json_
 	return cores;
 }
 
-/* The toolkit puts torchrun in front of any program, with as many processes as neuron-ls counts
- * cores (sagemaker-training 4.8.1: environment.py, torch_distributed.py). */
+/* The toolkit puts torchrun in front of any program, or mpirun, with as many processes as it counts
+ * GPUs, or neuron-ls cores (sagemaker-training 4.8.1: environment.py, runner.py,
+ * torch_distributed.py). */
 static int64_t put_toolkit(const struct spec *spec, const json_t *env, json_t *ret)
 {
-	int64_t cores = processes_cores_of(spec, env);
+	int64_t cores = processes_cores_of(spec, env), gpus = js_int(spec->instance, "gpus", 0);
+
+	if (gpus > 0) {
+		put_reason(ret, "toolkit",
+			   mem_copy("SageMaker's toolkit starts one for each GPU that it finds"));
+		return gpus;
+	}
 
 	put_reason(ret, "toolkit",
 		   mem_copy("SageMaker's toolkit starts one for each core that it finds"));
@@ -176,7 +183,8 @@ json_t *spec_processes(const struct spec *spec, bool with_overrides)
 	int64_t count;
 	json_t *ret;
 
-	if (!launch.torchrun && !spec_has_toolkit(spec))
+	if (spec_has_toolkit(spec) ? spec_says(spec, SPEC_SAGEMAKER_DISTRIBUTION, "none")
+				   : !launch.torchrun)
 		return NULL;
 	env = spec_env(spec, with_overrides);
 	secrets = spec_secrets(spec);

@@ -9,11 +9,13 @@ listens on loopback only.
   POST keys      {"access", "secret", "token", "expires", "account", "arn"}
   POST expire    {"access"}      that key, or without one all that were given out
   POST push {"reference", "digest"}  an image is in ECR, its tag leads there; the digest
+  POST ring {"from", "until", "twice"}   schedules ring; see scheduler.py
   GET  broken                    mistakes of the stand-in's own since the start
   GET  buckets                   {bucket: {"region", "objects", "bytes", "uploads"}}"""
 
 import json
 
+from standin import scheduler
 from standin.wire import Body, Reply
 
 
@@ -64,6 +66,7 @@ HANDLERS = {
     ("POST", "expire"): expire,
     ("GET", "buckets"): buckets,
     ("POST", "push"): lambda front, _, image: front.registry.push(**image),
+    ("POST", "ring"): scheduler.ring,
     ("GET", "broken"): lambda front, *_: front.broken,
 }
 

@@ -10,7 +10,7 @@ import time
 import traceback
 
 from standin import (
-    batch, behind, chunked, control, errors, faults, images, metadata, s3, sagemaker, services, sigv4, sts, validate,
+    batch, behind, chunked, control, errors, faults, images, metadata, s3, sagemaker, scheduler, services, sigv4, sts, validate,
 )
 from standin import call as calls
 from standin.keyring import Keyring
@@ -75,6 +75,7 @@ class Front:
         self.settings = copy.deepcopy(self.initial)
         self.tokens, self.keyring.keys, self.containers = {}, {}, {}
         self.training, self.batch, self.recent, self.registry = {}, {}, {}, images.Registry()
+        self.schedules = {}
         for key in self.initial_keys:
             self.keyring.add(**key)
         self.faults.clear()
@@ -240,7 +241,8 @@ class Front:
                     time.sleep(0.01)
         if call.service in OWN:
             return OWN[call.service](call)
-        own = {"sagemaker": sagemaker.HANDLERS, "batch": batch.HANDLERS, "ecr": images.HANDLERS}.get(call.service, {})
+        own = {"sagemaker": sagemaker.HANDLERS, "batch": batch.HANDLERS, "ecr": images.HANDLERS,
+               "scheduler": scheduler.HANDLERS}.get(call.service, {})
         return own.get(call.operation, behind.handle)(call)
 
     def send(self, call, reply, code):

@@ -39,7 +39,7 @@ def text(status, body, **headers):
 
 
 def imds(call):
-    """Setting `imds`: {"role", "seconds", "v1", "region"}; empty: there is none here."""
+    """Setting `imds`: {"role", "seconds", "v1", "region", "type"}; empty: there is none here."""
     settings, request, path = call.front.settings["imds"], call.request, call.request.path
     if not settings:
         return text(404, "Not Found")
@@ -67,6 +67,8 @@ def imds(call):
             {"Code": "Success", "LastUpdated": iso(call.front.clock()), "Type": "AWS-HMAC",
              "AccessKeyId": key.access, "SecretAccessKey": key.secret, "Token": key.token,
              "Expiration": iso(key.expires)}).encode())
+    if where == "instance-type" and "type" in settings:
+        return text(200, settings["type"])
     if where == "placement/region":
         return text(200, settings.get("region", "us-east-1"))
     return text(404, "Not Found")

@@ -261,12 +261,18 @@ def copy_object(call, store, bucket):
         raise Refusal("InvalidRequest", "The specified copy source is larger than the maximum allowable size for a "
                       "copy source: 5368709120")
     replace = call.header("x-amz-metadata-directive", "COPY") == "REPLACE"
+    wanted = call.header("x-amz-checksum-algorithm", "").upper()
+    if wanted and wanted not in checksums.ALGORITHMS:
+        raise Refusal("InvalidRequest", "Checksum algorithm provided is unsupported.")
+    kept = dict(thing.checksums) if thing.checksum_type == "FULL_OBJECT" else {}
     made = Object(call.key, thing.blobs, thing.etag if "-" not in thing.etag else etag_of(thing),
                   stored_headers(call.request) if replace else dict(thing.headers),
-                  dict(thing.checksums) if thing.checksum_type == "FULL_OBJECT" else {})
+                  {wanted: checksums.over(wanted, thing.read())} if wanted else kept)
     store.put(bucket, made, {"if-none-match": call.header("if-none-match"), "if-match": call.header("if-match")})
     call.effect = True
-    return document("CopyObjectResult", element("ETag", made.etag), element("LastModified", stamp(made.modified)))
+    algorithm, value = made.checksum()
+    return document("CopyObjectResult", element("ETag", made.etag), element("LastModified", stamp(made.modified)),
+                    element("ChecksumType", made.checksum_type), element(f"Checksum{algorithm}", value))
 
 
 def etag_of(thing):

@@ -1,4 +1,7 @@
-"""What people do today to read numbers from a log: re. follow.py LOG METRICS.json"""
+"""What people do today to read numbers from a log, those of the newest step: re.
+
+follow.py LOG METRICS.json
+"""
 
 import json
 import re
@@ -13,9 +16,14 @@ wall, cpu = time.perf_counter(), time.process_time()
 with open(sys.argv[1], encoding="utf-8") as log:
     for line in log:
         lines += 1
+        readings = {}
         for name, pattern in metrics:
             found = pattern.search(line)
             if found:
-                last[name] = float(found[1])
+                readings[name] = float(found[1])
+        if "step" in readings:
+            last = readings  # a row begins
+        elif readings:
+            last.update(readings)
 print(json.dumps({"seconds": time.perf_counter() - wall, "cpu": time.process_time() - cpu, "lines": lines,
                   "last": last}))

@@ -1,5 +1,6 @@
 /* The promises of js.h: strict in, equal bytes out, no secrets in errors. */
 #include "jobs/base/text/js.h"
+#include "tests/unit/quoted.h"
 
 #include <math.h>
 
@@ -245,9 +246,42 @@ static void a_zero_in_a_string_does_not_make_a_reply_unreadable(void **state)
 	assert_string_equal(line, "{\"log\":\"a\\u0000b\",\"next\":1}");
 }
 
+static void an_exact_line_reads_back_every_number(void **state)
+{
+	static const double values[] = { 345.0 / 360, 1.0 / 3,  0.1,          0.003,
+					 1e20,        1e-7,     2.0 / 3e-300, 5e-324,
+					 1e300 / 7,   -1.0 / 7, 0.1 + 0.2,    4 };
+	json_auto_t *list = json_array();
+	json_auto_t *plain =
+		quoted_json("{'a':[0.1,1e20,-2.5e-7,3,4.0],'b':'1.0000000000000002e5'}");
+	AUTO(auto_free) char *plain_line = js_line(plain);
+	AUTO(auto_free) char *plain_exact = js_line_exact(plain);
+	AUTO(auto_free) char *line = NULL;
+	AUTO(err_freep) struct err *err = NULL;
+	json_auto_t *back = NULL;
+
+	(void)state;
+	for (size_t i = 0; i < STK_LENGTH(values); i++)
+		json_array_append_new(list, json_pack("{s:f, s:s}", "\\\"1.25e+3\\", values[i],
+						      "0.30000000000000004", "\"-1.0,2.5\\"));
+	line = js_line_exact(list);
+	assert_int_equal(js_parse(line, strlen(line), "line", &back, &err), 0);
+	assert_true(json_equal(list, back));
+	/* No number has more digits than it needs: neighbours of a long one stay short. */
+	assert_non_null(strstr(line, ":0.1,"));
+	assert_non_null(strstr(line, ":0.003,"));
+	assert_non_null(strstr(line, ":0.9583333333333334,"));
+	assert_non_null(strstr(line, ":0.30000000000000004,"));
+	assert_non_null(strstr(line, ":1e20,"));
+	assert_non_null(strstr(line, ":1e-7,"));
+	assert_non_null(strstr(line, ":4.0,"));
+	assert_string_equal(plain_line, plain_exact);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(an_exact_line_reads_back_every_number),
 		cmocka_unit_test(any_value_may_stand_at_the_top),
 		cmocka_unit_test(broken_text_is_refused_with_its_place),
 		cmocka_unit_test(errors_never_quote_the_text),

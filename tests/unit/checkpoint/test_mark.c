@@ -3,7 +3,7 @@
 
 #define RUN "0abcdefghjkm"
 
-static const struct ckpt_owner owner = { RUN, "nonce-1", 1 };
+static const struct ckpt_owner owner = { RUN, "nonce-1", 1, NULL, 0 };
 
 static struct ckpt one_in(const char *root, const char *name)
 {
@@ -116,7 +116,7 @@ static void a_mark_says_whose_checkpoint_it_is_and_what_it_holds(void **state)
 
 static void a_mark_is_written_once(void **state)
 {
-	const struct ckpt_owner late = { RUN, "nonce-2", 2 };
+	const struct ckpt_owner late = { RUN, "nonce-2", 2, NULL, 0 };
 	AUTO(checkpoint_mark_release) struct ckpt_mark mark = { 0 };
 	AUTO(err_freep) struct err *err = NULL;
 
@@ -231,9 +231,9 @@ static void a_pointer_that_has_moved_on_does_not_take_a_mark_back(void **state)
 
 static void marks_of_others_and_what_is_no_mark_are_rejected(void **state)
 {
-	const struct ckpt_owner other_run = { "zzzz", "nonce-1", 1 };
-	const struct ckpt_owner other_attempt = { RUN, "nonce-1", 2 };
-	const struct ckpt_owner orphan = { RUN, "nonce-0", 1 };
+	const struct ckpt_owner other_run = { "zzzz", "nonce-1", 1, NULL, 0 };
+	const struct ckpt_owner other_attempt = { RUN, "nonce-1", 2, NULL, 0 };
+	const struct ckpt_owner orphan = { RUN, "nonce-0", 1, NULL, 0 };
 	static const char *const garbage[] = { "", "{", "[]", "{\"v\":1}", "{\"v\":2}" };
 
 	make_marked(*state, "step-00000001", 1);
@@ -286,7 +286,7 @@ static void of_several_attempts_the_highest_step_counts_then_the_latest_attempt(
 	AUTO(auto_free) char *one = fs_join(*state, "attempt-1");
 	AUTO(auto_free) char *two = fs_join(*state, "attempt-2");
 	AUTO(auto_free) char *three = fs_join(*state, "attempt-3");
-	const struct ckpt_owner second = { RUN, "nonce-2", 2 };
+	const struct ckpt_owner second = { RUN, "nonce-2", 2, NULL, 0 };
 	const struct ckpt_root roots[] = { { one, 1, "nonce-1", NULL },
 					   { two, 2, NULL, NULL },
 					   { three, 3, NULL, NULL } };

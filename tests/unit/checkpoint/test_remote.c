@@ -6,7 +6,7 @@
 
 #define RUN "0abcdefghjkm"
 
-static const struct ckpt_owner owner = { RUN, "nonce-1", 1 };
+static const struct ckpt_owner owner = { RUN, "nonce-1", 1, NULL, 0 };
 
 struct workspace_cache {
 	char *from; /* where checkpoints are saved */

@@ -91,16 +91,16 @@ static void one_node_needs_no_efa_and_names_no_machine(void **state)
 		3600 + 600);
 }
 
-static void an_unknown_machine_is_asked_for_little(void **state)
+static void an_unknown_machine_is_not_asked_for(void **state)
 {
 	json_auto_t *plan = plan_of(1, "[]", 0, "{'type':'m9.huge'}");
-	json_auto_t *definition = definition_of(plan, 1);
-	const json_t *container = json_object_get(definition, "containerProperties");
+	json_auto_t *definition = NULL;
+	AUTO(err_freep) struct err *err = NULL;
 
 	(void)state;
-	assert_string_equal(required(container, 0), "1");
-	assert_string_equal(required(container, 1), "2048");
-	assert_null(js_path(container, "linuxParameters.devices"));
+	assert_int_equal(batch_definition(plan, 1, &definition, &err), -1);
+	assert_int_equal(err->code, EXIT_SPEC);
+	assert_non_null(strstr(err->message, "does not say how many vCPUs and how much memory"));
 }
 
 static void mounts_are_the_hosts_or_efs(void **state)
@@ -235,7 +235,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_machine_is_handed_in_whole),
 		cmocka_unit_test(one_node_needs_no_efa_and_names_no_machine),
-		cmocka_unit_test(an_unknown_machine_is_asked_for_little),
+		cmocka_unit_test(an_unknown_machine_is_not_asked_for),
 		cmocka_unit_test(mounts_are_the_hosts_or_efs),
 		cmocka_unit_test(the_same_content_has_the_same_name),
 		cmocka_unit_test(a_submission_says_what_differs),

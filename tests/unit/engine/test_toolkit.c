@@ -267,6 +267,56 @@ static void assert_status(const char *text, enum engine_state state, bool known,
 	"{\"TrainingJobStatus\":\"" status "\",\"SecondaryStatus\":\"" status "\","                \
 	"\"TrainingStartTime\":100.5,\"TrainingEndTime\":200.25" rest "}"
 
+/* Returns the command of a plan with this distribution. The caller frees it. */
+static char *command_with(const char *distribution, const char *type, int gpus, int nodes)
+{
+	json_auto_t *plan = plan_new(), *words = NULL;
+	const json_t *word;
+	struct sb line = SB_INIT;
+	size_t i;
+
+	js_put(json_object_get(plan, "spec"), "sagemaker",
+	       json_pack("{s:s}", "distribution", distribution));
+	js_put(json_object_get(plan, "spec"), "hyperparameters", json_object());
+	js_put(plan, "instance",
+	       json_pack("{s:s, s:s, s:i}", "type", type, "accelerator", "nvidia", "gpus", gpus));
+	js_put(plan, "nodes", json_integer(nodes));
+	words = sagemaker_toolkit_command(plan, "train");
+	json_array_foreach (words, i, word)
+		sb_addf(&line, "%s%s", i > 0 ? " " : "", json_string_value(word));
+	return sb_take(&line);
+}
+
+/* As SMDataParallelRunner of sagemaker-training 5.1.0 makes it, with these hosts and GPUs. */
+static void pytorchddp_is_the_toolkits_mpirun(void **state)
+{
+	static const char *const want =
+		"mpirun --host algo-1:8,algo-2:8 -np 16 --allow-run-as-root --tag-output "
+		"--oversubscribe -mca btl_tcp_if_include <interface> -mca oob_tcp_if_include "
+		"<interface> -mca plm_rsh_no_tree_spawn 1 -mca pml ob1 -mca btl ^openib -mca "
+		"orte_abort_on_non_zero_status 1 -mca btl_vader_single_copy_mechanism none -mca "
+		"plm_rsh_num_concurrent 2 -x NCCL_SOCKET_IFNAME=<interface> -x NCCL_DEBUG=INFO -x "
+		"LD_LIBRARY_PATH -x PATH -x SMDATAPARALLEL_USE_HOMOGENEOUS=1 -x FI_PROVIDER=efa "
+		"-x RDMAV_FORK_SAFE=1 -x LD_PRELOAD=<gethostname> -x NCCL_PROTO=simple -x "
+		"FI_EFA_USE_DEVICE_RDMA=1 -x SMDATAPARALLEL_SERVER_ADDR=algo-1 -x "
+		"SMDATAPARALLEL_SERVER_PORT=7592 -x SAGEMAKER_INSTANCE_TYPE=ml.p4d.24xlarge "
+		"smddprun python3 -m mpi4py train.py";
+	AUTO(auto_free) char *line = command_with("pytorchddp", "ml.p4d.24xlarge", 8, 2);
+
+	(void)state;
+	assert_string_equal(line, want);
+}
+
+static void other_distributions_start_torchrun_or_the_program(void **state)
+{
+	AUTO(auto_free) char *torchrun = command_with("torch_distributed", "ml.g5.12xlarge", 4, 1);
+	AUTO(auto_free) char *none = command_with("none", "ml.g5.12xlarge", 4, 2);
+
+	(void)state;
+	assert_string_equal(torchrun, "torchrun --nnodes 1 --nproc_per_node 4 train.py");
+	assert_string_equal(none, "python3 train.py");
+}
+
 /* The container's own exit is 1 whatever its command's was. */
 static void the_commands_exit_is_found_in_the_reason(void **state)
 {
@@ -341,6 +391,8 @@ int main(void)
 		cmocka_unit_test(more_hyperparameters_than_the_service_takes_are_refused),
 		cmocka_unit_test(the_commands_exit_is_found_in_the_reason),
 		cmocka_unit_test(an_end_is_held_back_for_the_log),
+		cmocka_unit_test(pytorchddp_is_the_toolkits_mpirun),
+		cmocka_unit_test(other_distributions_start_torchrun_or_the_program),
 		cmocka_unit_test(what_stands_for_a_report_has_times_and_state),
 	};
 

@@ -106,6 +106,9 @@ static inline void story_effect(const struct effect *w, char *text, size_t size)
 		else if (ev->kind == EV_LIMIT_REACHED || ev->kind == EV_RUN_AT_RISK)
 			snprintf(text, size, "record %s %s (%s)", event_rows[ev->kind].name,
 				 flow_limit_names[ev->limit], ev->reason);
+		else if (ev->kind == EV_RUN_PAUSED)
+			snprintf(text, size, "record %s %s", event_rows[ev->kind].name,
+				 flow_phase_names[ev->phase]);
 		else if (ev->kind == EV_JIT_EXCEEDED)
 			snprintf(text, size, "record %s %s (%s)", event_rows[ev->kind].name,
 				 flow_jit_action_names[ev->on_exceed], ev->reason);
@@ -146,6 +149,11 @@ static inline void story_effect(const struct effect *w, char *text, size_t size)
 		break;
 	case EFFECT_WAIT:
 		snprintf(text, size, "wait");
+		break;
+	case EFFECT_CHOOSE_CANDIDATE:
+	case EFFECT_JUDGE:
+	case EFFECT_PROMOTE:
+		snprintf(text, size, "%s", effect_kind_names[w->kind]);
 		break;
 	case EFFECT_DONE:
 		snprintf(text, size, "done");

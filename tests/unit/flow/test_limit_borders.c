@@ -62,7 +62,7 @@ static void a_limit_of_an_attempt_counts_in_its_states_alone(void **state)
 	for (int at = 0; at < FLOW_STATE_COUNT; at++)
 		for (int attempt = 0; attempt < ATTEMPT_STATE_COUNT; attempt++)
 			for (int started = 0; started < 2; started++) {
-				bool has = at == FLOW_PRECOMPILE || at == FLOW_TRAIN;
+				bool has = state_has_attempts(at);
 				bool unseen =
 					attempt == ATTEMPT_LOST || attempt == ATTEMPT_UNCERTAIN;
 				enum run_limit due = LIMIT_NONE;

@@ -60,6 +60,58 @@ static const struct pair meant[] = {
 	{ "train", "request.stop", "niusrlfb" },
 	{ "train", "request.drain", "niusrlfb" },
 	{ "train", "limit.reached", "niusrlfb" },
+	{ "evaluate", "attempt.intended", "nb" },
+	{ "evaluate", "attempt.submitted", "iu" },
+	{ "evaluate", "attempt.uncertain", "i" },
+	{ "evaluate", "attempt.missing", "u" },
+	{ "evaluate", "attempt.claimed", "sl" },
+	{ "evaluate", "attempt.started", "rl" },
+	{ "evaluate", "health.checked", "rl" },
+	{ "evaluate", "attempt.lost", "sr" },
+	{ "evaluate", "attempt.found", "l" },
+	{ "evaluate", "attempt.ended", "iusrl" },
+	{ "evaluate", "retry.scheduled", "f" },
+	{ "evaluate", "candidate.chosen", "nb" },
+	{ "evaluate", "task.done", "usrlfb" },
+	{ "evaluate", "request.stop", "niusrlfb" },
+	{ "evaluate", "request.drain", "niusrlfb" },
+	{ "evaluate", "limit.reached", "niusrlfb" },
+	{ "infer", "attempt.intended", "nb" },
+	{ "infer", "attempt.submitted", "iu" },
+	{ "infer", "attempt.uncertain", "i" },
+	{ "infer", "attempt.missing", "u" },
+	{ "infer", "attempt.claimed", "sl" },
+	{ "infer", "attempt.started", "rl" },
+	{ "infer", "health.checked", "rl" },
+	{ "infer", "attempt.lost", "sr" },
+	{ "infer", "attempt.found", "l" },
+	{ "infer", "attempt.ended", "iusrl" },
+	{ "infer", "retry.scheduled", "f" },
+	{ "infer", "candidate.chosen", "nb" },
+	{ "infer", "task.done", "usrlfb" },
+	{ "infer", "request.stop", "niusrlfb" },
+	{ "infer", "request.drain", "niusrlfb" },
+	{ "infer", "limit.reached", "niusrlfb" },
+	{ "gate", "request.stop", "" },
+	{ "gate", "request.drain", "" },
+	{ "gate", "limit.reached", "" },
+	{ "promote", "request.stop", "" },
+	{ "promote", "request.drain", "" },
+	{ "promote", "limit.reached", "" },
+	{ "paused", "request.stop", "" },
+	{ "paused", "request.drain", "" },
+	{ "paused", "limit.reached", "" },
+	{ "gate", "candidate.chosen", "nb" },
+	{ "gate", "gate.judged", "" },
+	{ "promote", "candidate.chosen", "nb" },
+	{ "promote", "promote.intended", "" },
+	{ "promote", "promote.overtaken", "" },
+	{ "verify", "run.paused", "n" },
+	{ "train", "run.paused", "n" },
+	{ "evaluate", "run.paused", "n" },
+	{ "gate", "run.paused", "n" },
+	{ "infer", "run.paused", "n" },
+	{ "promote", "run.paused", "n" },
 	{ "ending", "run.ended", "" },
 };
 
@@ -87,7 +139,15 @@ static void put(struct flow *flow, enum flow_state state, enum attempt_state att
 	flow_init(flow, &policy);
 	flow->state = state;
 	flow->attempt_state = attempt;
-	flow->phase = state == FLOW_TRAIN ? PHASE_TRAIN : PHASE_PRECOMPILE;
+	flow->phase = PHASE_PRECOMPILE;
+	for (enum phase phase = 0; phase < PHASE_COUNT; phase++)
+		if (strcmp(flow_phase_names[phase], flow_state_names[state]) == 0 &&
+		    flow_phases[phase].has_jobs)
+			flow->phase = phase;
+	flow->policy.stages[flow->phase].tasks = 9;
+	flow->policy.generation = 4;
+	flow->paused = FLOW_TRAIN;
+	snprintf(flow->candidate, sizeof flow->candidate, "text");
 	flow->attempt = 2;
 	flow->attempts[flow->phase] = 2;
 	flow->at.ms = 1000;
@@ -116,6 +176,10 @@ static struct event most(const struct flow *flow, enum event_kind kind)
 	ev.step = 100;
 	ev.graphs = 7;
 	ev.epoch = 2;
+	ev.generation = kind == EV_PROMOTE_INTENDED ? 5 : 4;
+	ev.index = 3;
+	if (kind == EV_RUN_PAUSED)
+		ev.phase = PHASE_PRECOMPILE;
 	ev.at.ms = 1000;
 	return ev;
 }

@@ -26,7 +26,7 @@ static void a_new_driver_waits_anew_for_what_it_cannot_see(void **state)
 	(void)state;
 	for (int at = 0; at < FLOW_STATE_COUNT; at++) {
 		struct event ev = took_over(3);
-		bool may_have_job = at == FLOW_PRECOMPILE || at == FLOW_TRAIN;
+		bool may_have_job = state_has_attempts(at);
 
 		begin(PHASE_TRAIN);
 		flow.state = (enum flow_state)at;

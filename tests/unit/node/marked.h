@@ -10,7 +10,7 @@ static UNUSED void mark_step(const struct place *place, int step)
 	AUTO(auto_free) char *path = mem_format("%s/saved/step-%d", place->root, step);
 	AUTO(auto_free) char *file = fs_join(path, "state.bin");
 	AUTO(auto_free) char *url = mem_format("dir:%s/far", place->root);
-	const struct ckpt_owner owner = { .run = "r1", .nonce = NONCE, .attempt = 1 };
+	const struct ckpt_owner owner = { .run = "r1", .nonce = NONCE, .attempt = 1, NULL, 0 };
 	struct ckpt_root root = { .path = "", .attempt = 1, .nonce = NONCE };
 	AUTO(store_freep) struct store *store = NULL;
 	AUTO(err_freep) struct err *err = NULL;

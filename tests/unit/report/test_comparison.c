@@ -7,8 +7,8 @@
 #include <stdlib.h>
 
 #include "jobs/base/mem.h"
+#include "jobs/flow/student.h"
 #include "jobs/report/measure/quality.h"
-#include "jobs/report/measure/student.h"
 #include "tests/unit/quoted.h"
 
 /* ---- Student's t: the values of the printed tables ---- */
@@ -362,6 +362,41 @@ static void curves_are_compared_at_steps_that_all_have(void **state)
 	curve_release(&runs[1].curve);
 }
 
+/* What is said of a run that is compared with no other is the same with two points of its curve. */
+static void a_curve_that_is_alone_keeps_what_is_said_of_it(void **state)
+{
+	static const struct curve_point orders[][6] = {
+		{ { 1, 5 }, { 2, 4 }, { 3, 3 }, { 4, 2 }, { 5, 1 }, { 5, 0.5 } },
+		{ { 1, NAN }, { 2, INFINITY }, { 3, 3 }, { 4, 2 }, { 5, 1 }, { 6, NAN } },
+		{ { 1, NAN }, { 2, NAN }, { 3, NAN }, { 4, NAN }, { 5, NAN }, { 6, NAN } },
+		{ { 9, 5 }, { 8, 4 }, { 7, 3 }, { 12, 2 }, { 6, 1 }, { 11, 0.5 } },
+		{ { 5, NAN }, { 3, 4 }, { 4, 3 }, { 9, NAN }, { 2, NAN }, { 1, 0.5 } },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < STK_LENGTH(orders); i++) {
+		struct measured_run runs[] = { run_of(0, 1), run_of(0, 1) };
+		struct comparison_row rows[] = { { .first = 0, .runs = 1 },
+						 { .first = 0, .runs = 1 } };
+
+		runs[1].curve.is_alone = true;
+		for (size_t k = 0; k < STK_LENGTH(orders[i]); k++)
+			for (int run = 0; run < 2; run++)
+				curve_add(&runs[run].curve, orders[i][k].step, orders[i][k].value);
+		for (int run = 0; run < 2; run++) {
+			curve_sort(&runs[run].curve);
+			comparison_make(&runs[run], 1, &rows[run], 1);
+		}
+		assert_true(runs[1].curve.count <= 2);
+		assert_int_equal(rows[1].last_step, rows[0].last_step);
+		assert_int_equal(rows[1].gap_step, rows[0].gap_step);
+		assert_true(rows[1].last_value == rows[0].last_value ||
+			    (isnan(rows[1].last_value) && isnan(rows[0].last_value)));
+		curve_release(&runs[0].curve);
+		curve_release(&runs[1].curve);
+	}
+}
+
 static void the_longer_compilation_pays_from_a_step_on(void **state)
 {
 	struct comparison_row slow = { .compile = 10, .mean = 1 },
@@ -423,6 +458,7 @@ int main(void)
 		cmocka_unit_test(the_speed_that_all_logs_tell_goes_before_the_clocks),
 		cmocka_unit_test(the_log_tells_steps_behind_the_first_ones),
 		cmocka_unit_test(curves_are_compared_at_steps_that_all_have),
+		cmocka_unit_test(a_curve_that_is_alone_keeps_what_is_said_of_it),
 		cmocka_unit_test(the_longer_compilation_pays_from_a_step_on),
 		cmocka_unit_test(settings_of_data_evaluation_and_precision_decide_about_quality),
 	};

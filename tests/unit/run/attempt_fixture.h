@@ -133,6 +133,7 @@ static struct attempt_watch *begin(enum phase phase, const char *plan)
 	engine.ops = &ops;
 	options = (struct driver_options){ .on_event = keep_event };
 	driver = (struct driver){ .run = "r1", .options = &options, .engine = &engine };
+	driver.flow.stage = PHASE_TRAIN;
 	driver.plan = quoted_json(plan);
 	driver.kind = compile_kind_find("neuron");
 	driver.flow.claimed = true;

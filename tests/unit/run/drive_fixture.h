@@ -337,7 +337,7 @@ static void create_ago(int64_t ago_ms, const char *members)
 	append(&ev);
 }
 
-static void create(const char *members)
+static inline void create(const char *members)
 {
 	create_ago(0, members);
 }

@@ -29,6 +29,7 @@ struct faulty_store {
 	unsigned spoilt_reads;
 	int calls_left; /* that are carried out before some get lost */
 	int calls_to_lose, calls_lost;
+	bool replies; /* writes among them are carried out all the same: only the reply is lost */
 	enum exit_code code; /* of its errors; 0: EXIT_REFUSED */
 	struct sb late;      /* on its way, with its key */
 	char *late_key;
@@ -74,18 +75,42 @@ static void faulty_arrive(struct faulty_store *f)
 	sb_clear(&f->late);
 }
 
+/* True if this write is to be carried out; `*ret_lost`: its reply is lost, with an error. */
+static bool faulty_begins(struct faulty_store *f, bool *ret_lost, struct err **err)
+{
+	*ret_lost = faulty_is_lost(f, err);
+	return !*ret_lost || f->replies;
+}
+
+/* The result of a write, whose reply may be lost. */
+static int faulty_ends(bool lost, int result, struct err **why, struct err **err)
+{
+	if (lost)
+		err_freep(why);
+	else if (*why)
+		*err = TAKE(*why);
+	return lost ? -1 : result;
+}
+
 /* `tag` NULL: if absent. */
 static int faulty_write(struct store *base, const char *key, const char *tag, const void *bytes,
 			size_t len, struct err **err)
 {
 	struct faulty_store *f = faulty(base);
 	enum fault fault = f->next < (int)STK_LENGTH(f->faults) ? f->faults[f->next++] : FAULT_NONE;
+	struct err *why = NULL;
+	bool lost;
 	int written;
 
 	f->writes++;
-	if (faulty_is_lost(f, err))
+	if (!faulty_begins(f, &lost, err))
 		return -1;
 	faulty_arrive(f);
+	if (lost) {
+		written = tag ? store_replace_if_same(f->real, key, tag, bytes, len, &why)
+			      : store_put_if_absent(f->real, key, bytes, len, &why);
+		return faulty_ends(lost, written, &why, err);
+	}
 	if (fault == FAULT_REQUEST_LOST)
 		return faulty_error(f, err);
 	if (fault == FAULT_REFUSED)
@@ -171,15 +196,35 @@ static int faulty_put(struct store *store, const char *key, const void *bytes, s
 		      struct err **err)
 {
 	struct faulty_store *f = faulty(store);
+	struct err *why = NULL;
+	bool lost;
 
-	return faulty_is_lost(f, err) ? -1 : store_put(f->real, key, bytes, len, err);
+	if (!faulty_begins(f, &lost, err))
+		return -1;
+	return faulty_ends(lost, store_put(f->real, key, bytes, len, &why), &why, err);
+}
+
+static int faulty_upload(struct store *store, const struct store_upload *upload, const char *key,
+			 struct err **err)
+{
+	struct faulty_store *f = faulty(store);
+	struct err *why = NULL;
+	bool lost;
+
+	if (!faulty_begins(f, &lost, err))
+		return -1;
+	return faulty_ends(lost, f->real->backend->upload(f->real, upload, key, &why), &why, err);
 }
 
 static int faulty_remove(struct store *store, const char *key, struct err **err)
 {
 	struct faulty_store *f = faulty(store);
+	struct err *why = NULL;
+	bool lost;
 
-	return faulty_is_lost(f, err) ? -1 : store_delete(f->real, key, err);
+	if (!faulty_begins(f, &lost, err))
+		return -1;
+	return faulty_ends(lost, store_delete(f->real, key, &why), &why, err);
 }
 
 static void faulty_free(struct store *store)
@@ -204,6 +249,7 @@ static const struct store_backend faulty_backend = {
 	.put_if_absent = faulty_put_if_absent,
 	.replace_if_same = faulty_replace,
 	.remove = faulty_remove,
+	.upload = faulty_upload,
 };
 
 /* Over the directory `folder`. */

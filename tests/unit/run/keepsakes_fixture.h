@@ -81,7 +81,7 @@ static inline struct store *store_at(const char *url)
 
 static inline void mark(const struct ckpt_root *root, const struct ckpt *ckpt)
 {
-	const struct ckpt_owner owner = { "r", "n", root->attempt };
+	const struct ckpt_owner owner = { "r", "n", root->attempt, NULL, 0 };
 	struct err *err = NULL;
 
 	checkpoint_mark(root, ckpt, &owner, (struct utc){ 1 }, &err);

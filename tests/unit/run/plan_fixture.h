@@ -56,11 +56,12 @@ static inline struct plan *plan_of(const char *lines, char *const *sets, struct 
 	AUTO(spec_freep) struct spec *spec = NULL;
 	AUTO(problems_release) struct problems problems = { 0 };
 	AUTO(journal_freep) struct journal *journal = NULL;
+	const struct spec_changes changes = { NULL, sets };
 	struct plan *plan = NULL;
 
 	put_text("job/job.yaml", text);
 	put_text("job/train.py", "train()\n");
-	if (spec_load(file, sets, NULL, &spec, &problems, err) < 0) {
+	if (spec_load(file, &changes, NULL, &spec, &problems, err) < 0) {
 		for (size_t i = 0; i < problems.count; i++) {
 			AUTO(auto_free) char *words = problem_format(&problems.list[i]);
 

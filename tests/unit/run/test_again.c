@@ -197,10 +197,16 @@ static void after_its_time_is_over_a_driver_ends_unreachable(void **state)
 	fail_with(EXIT_REFUSED);
 	assert_true(again_try(&driver));
 	driver.away_since.ms -= 60000;
-	/* A job that is seen is not left because something else fails. */
-	driver.job_seen_at = clock_mono_now();
+	/* A job that is seen, and can be journalled, is not left because something else fails. */
+	driver.job_seen_at = driver.journal_spoke_at = clock_mono_now();
 	fail_with(EXIT_REFUSED);
 	assert_true(again_try(&driver));
+	/* Of engine and journal, the one that has been silent for longer counts. */
+	driver.journal_spoke_at.ms -= 60000;
+	fail_with(EXIT_REFUSED);
+	assert_false(again_try(&driver));
+	assert_int_equal(driver.failure->code, EXIT_UNREACHABLE);
+	driver.journal_spoke_at = clock_mono_now();
 	driver.job_seen_at.ms = 0;
 	fail_with(EXIT_REFUSED);
 	assert_false(again_try(&driver));

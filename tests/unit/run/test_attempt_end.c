@@ -1,6 +1,6 @@
 /* How the end of an attempt is recorded: every member of attempt.ended, and what it comes from. See
  * jobs/run/attempt/attempt_end.c. */
-#include "attempt_fixture.h"
+#include "attempt_end_fixture.h"
 
 #include "jobs/cache/verdict/cache_verdict.h"
 
@@ -8,8 +8,6 @@
 	"{'nodes':1,'steps':{'train':10},'metrics':[{'name':'step','regex':'step "                 \
 	"([0-9]+)'}]" members "}"
 #define CAUSE "ValueError: x is not 3\n"
-
-static struct engine_status the_end;
 
 static int waits_asked;
 static const char *wait_words; /* of a lock that was waited for; NULL: none */
@@ -27,46 +25,6 @@ int __wrap_cache_find_wait(const struct verify_request *request, char **ret_word
 	*ret_words = wait_words ? mem_copy(wait_words) : NULL;
 	*ret_hint = wait_words ? mem_copy("remove the lock") : NULL;
 	return wait_fails ? err_set(err, EXIT_UNREACHABLE, "the network is gone") : 0;
-}
-
-static int describe_end(struct engine *of, const char *name, const char *prefix,
-			struct engine_status *ret, struct err **err)
-{
-	(void)of, (void)name, (void)prefix, (void)err;
-	*ret = the_end;
-	return 0;
-}
-
-static struct attempt_watch *begin_end(enum phase phase, const char *plan, int exit_status)
-{
-	struct attempt_watch *watch = begin(phase, plan);
-
-	ops.describe = describe_end;
-	the_end = (struct engine_status){ .state = ENGINE_ENDED,
-					  .exit_known = exit_status >= 0,
-					  .exit = exit_status < 0 ? 0 : exit_status };
-	driver.flow.attempt_state = ATTEMPT_RUNNING;
-	driver.flow.started = true;
-	return watch;
-}
-
-/* The attempt ends, and this is all that attempt.ended tells of it, with ~ where that has '. */
-static void ends_as(const char *members)
-{
-	AUTO(auto_free)
-	char *text = mem_format("{'phase':'%s','attempt':1,'job':'stk-r1-1',%s}",
-				flow_phase_names[driver.watch->phase], members);
-	AUTO(err_freep) struct err *err = NULL;
-	json_auto_t *want = NULL;
-	AUTO(auto_free) char *json = quoted(text);
-
-	for (char *at = json; *at; at++)
-		if (*at == '~')
-			*at = '\'';
-	assert_int_equal(js_parse(json, strlen(json), "a test's JSON", &want, &err), 0);
-	if (watch_turn(&driver, &err) < 0)
-		fail_msg("%s", err->message);
-	assert_event("attempt.ended", want);
 }
 
 static void an_end_without_failure_tells_its_exit_and_its_times(void **state)

@@ -370,6 +370,46 @@ static void a_metric_that_costs_too_much_is_given_up_and_named(void **state)
 	end();
 }
 
+/* Of "1,234" 1 is read: told once, and only where the comma may be within a number. */
+static void a_number_that_may_go_on_behind_a_comma_is_told(void **state)
+{
+	static const struct {
+		const char *line, *reason; /* "": nothing is told */
+	} rows[] = {
+		{ "loss 1,234\n", "'1,234' in the log is read as 1" },
+		{ "loss -12,345,678\n", "'12,345' in the log is read as 12" },
+		{ "loss 123,456.5\n", "'123,456' in the log is read as 123" },
+		{ "loss 1,2345\n", "" },
+		{ "loss 1,23\n", "" },
+		{ "loss 1, 234\n", "" },
+		{ "loss 1.5,234\n", "" },
+		{ "loss 1234,567\n", "" },
+		{ "loss 1234\n", "" },
+		{ "loss nan,234\n", "" },
+		{ "loss 1,", "" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < STK_LENGTH(rows); i++) {
+		struct attempt_watch *watch = begin(
+			PHASE_TRAIN, "{'metrics':[{'name':'loss','regex':'loss ([-0-9.na]+)'}]}");
+		AUTO(err_freep) struct err *err = NULL;
+
+		say(0, rows[i].line);
+		say(0, rows[i].line);
+		read_all(watch);
+		assert_int_equal(progress_record(watch, true, &err), 0);
+		assert_int_equal(count_of("metric.doubted"), *rows[i].reason ? 1 : 0);
+		if (*rows[i].reason) {
+			assert_string_equal(newest("metric.doubted", "name"), "loss");
+			assert_string_equal(newest("metric.doubted", "reason"), rows[i].reason);
+		}
+		assert_int_equal(progress_record(watch, true, &err), 0);
+		assert_int_equal(count_of("metric.doubted"), *rows[i].reason ? 1 : 0);
+		end();
+	}
+}
+
 /* ---- first the check-up ---- */
 
 static void no_number_is_recorded_before_the_check_up_of_its_nodes(void **state)
@@ -408,6 +448,7 @@ int main(void)
 		cmocka_unit_test(graphs_that_come_with_ever_more_steps_have_a_hint),
 		cmocka_unit_test(a_training_that_computes_nothing_is_told_once),
 		cmocka_unit_test(a_metric_that_costs_too_much_is_given_up_and_named),
+		cmocka_unit_test(a_number_that_may_go_on_behind_a_comma_is_told),
 		cmocka_unit_test(no_number_is_recorded_before_the_check_up_of_its_nodes),
 	};
 

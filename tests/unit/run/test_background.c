@@ -20,7 +20,7 @@ static int start(const char *words, const char *ends, pid_t *ret_pid, struct err
 	setenv(WORDS, words, 1);
 	setenv(ENDS, ends, 1);
 	*ret_pid = -1;
-	if (background_start(journal, "r", &background, err) < 0)
+	if (background_start(journal, "r", NULL, &background, err) < 0)
 		return -1;
 	return background_wait(background, ret_pid, err);
 }
@@ -191,7 +191,7 @@ static void a_run_that_cannot_be_read_is_not_waited_for(void **state)
 	assert_int_equal(fs_mkdirs(place, &err), 0);
 	setenv(WORDS, "", 1);
 	setenv(ENDS, "1001", 1);
-	assert_int_equal(background_start(other, "r", &background, &err), 0);
+	assert_int_equal(background_start(other, "r", NULL, &background, &err), 0);
 	assert_int_equal(background_wait(background, &pid, &err), -1);
 	assert_non_null(strstr(err->message, "event 1 of run r"));
 }

@@ -504,16 +504,15 @@ static void late_graphs_join_the_manifest_that_the_training_rests_on(void **stat
 
 	(void)state;
 	begin_gate();
-	assert_int_equal(cache_gate_join_late(&driver, &err), 0);
+	assert_int_equal(cache_gate_join_late(&driver, PHASE_TRAIN, "", &err), 0);
 	assert_string_equal(joined_key, KEY);
-	snprintf(driver.flow.lock_key, sizeof driver.flow.lock_key, "another");
-	assert_int_equal(cache_gate_join_late(&driver, &err), 0);
+	assert_int_equal(cache_gate_join_late(&driver, PHASE_TRAIN, "another", &err), 0);
 	assert_string_equal(joined_key, "another");
 	repair_fails = true;
-	assert_int_equal(cache_gate_join_late(&driver, &err), -1);
+	assert_int_equal(cache_gate_join_late(&driver, PHASE_TRAIN, "", &err), -1);
 	err_freep(&err);
 	json_object_del(driver.plan, "compile");
-	assert_int_equal(cache_gate_join_late(&driver, &err), 0);
+	assert_int_equal(cache_gate_join_late(&driver, PHASE_TRAIN, "", &err), 0);
 	assert_int_equal(joins, 3);
 	end_gate();
 }

@@ -187,7 +187,7 @@ static void begin_saved(const int *steps, size_t count)
 static void mark(int step, const char *run, int64_t attempt)
 {
 	AUTO(checkpoint_list_release) struct ckpt_list list = found_in(saved, "hf");
-	const struct ckpt_owner owner = { run, "n", attempt };
+	const struct ckpt_owner owner = { run, "n", attempt, NULL, 0 };
 	struct err *err = NULL;
 
 	for (size_t i = 0; i < list.count; i++)

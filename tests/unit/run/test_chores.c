@@ -70,9 +70,9 @@ static void what_cannot_be_read_again_is_given_up_and_named(void **state)
 		assert_int_equal(chores_do(&driver, &wait_ms, &err), 0);
 	}
 	assert_memory_equal(newest("chore.failed", "reason"),
-			    "graphs that the training compiled late may be missing in the compile "
+			    "graphs that the job compiled late may be missing in the compile "
 			    "manifest: metric 'step': ",
-			    strlen("graphs that the training compiled late may be missing in the "
+			    strlen("graphs that the job compiled late may be missing in the "
 				   "compile manifest: metric 'step': "));
 	end();
 }

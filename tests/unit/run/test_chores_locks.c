@@ -10,7 +10,8 @@ static bool describe_fails;
 
 int __wrap_cache_gate_clear_own_locks(struct driver *of, int64_t began_ms, int64_t ended_ms,
 				      struct err **err);
-int __wrap_cache_gate_join_late(struct driver *of, struct err **err);
+int __wrap_cache_gate_join_late(struct driver *of, enum phase phase, const char *key,
+				struct err **err);
 
 int __wrap_cache_gate_clear_own_locks(struct driver *of, int64_t began_ms, int64_t ended_ms,
 				      struct err **err)
@@ -22,9 +23,10 @@ int __wrap_cache_gate_clear_own_locks(struct driver *of, int64_t began_ms, int64
 	return clear_fails ? err_set(err, EXIT_UNREACHABLE, "the network is gone") : 0;
 }
 
-int __wrap_cache_gate_join_late(struct driver *of, struct err **err)
+int __wrap_cache_gate_join_late(struct driver *of, enum phase phase, const char *key,
+				struct err **err)
 {
-	(void)of;
+	(void)of, (void)phase, (void)key;
 	joins++;
 	return join_fails ? err_set(err, EXIT_UNREACHABLE, "the network is gone") : 0;
 }

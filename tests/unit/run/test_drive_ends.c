@@ -334,7 +334,7 @@ static void mark_checkpoint(const char *run, int step)
 {
 	AUTO(auto_free) char *root = in_dir("ws/runs/r1/train-1/checkpoints");
 	AUTO(auto_free) char *name = mem_format("checkpoint-%d", step);
-	const struct ckpt_owner owner = { run, "n", 1 };
+	const struct ckpt_owner owner = { run, "n", 1, NULL, 0 };
 	struct err *err = NULL;
 
 	make_hf(root, name, step);

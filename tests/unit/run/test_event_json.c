@@ -62,7 +62,7 @@ static void a_row_that_no_version_can_have_written_says_what_is_wrong_with_it(vo
 
 static void what_a_later_version_has_written_is_passed_over(void **state)
 {
-	json_auto_t *kind = quoted_json(ROW("run.paused", ",'epoch':1"));
+	json_auto_t *kind = quoted_json(ROW("run.dreamt", ",'epoch':1"));
 	json_auto_t *field = quoted_json(ROW("driver.left", ",'epoch':1,'reason':'r','mood':[1]"));
 	AUTO(err_freep) struct err *err = NULL;
 	struct event ev;

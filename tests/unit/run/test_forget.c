@@ -105,7 +105,7 @@ static void the_only_copies_stay_until_they_are_named(void **unused)
 
 static void copy_and_mark(const struct ckpt_list *list, const struct ckpt_root *root)
 {
-	const struct ckpt_owner owner = { "r", "n", 1 };
+	const struct ckpt_owner owner = { "r", "n", 1, NULL, 0 };
 	struct err *err = NULL;
 
 	for (size_t i = 0; i < list->count; i++) {

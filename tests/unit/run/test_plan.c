@@ -94,7 +94,7 @@ static void the_policy_is_that_of_the_plan(void **state)
 	struct flow_policy policy;
 
 	(void)state;
-	plan_policy(agents, "r", &policy);
+	plan_policy(agents, NULL, "r", &policy);
 	assert_true(policy.compiles);
 	assert_true(policy.stop_on_mismatch);
 	assert_true(policy.drain_ms > 60000); /* until the next heartbeat too */
@@ -103,7 +103,7 @@ static void the_policy_is_that_of_the_plan(void **state)
 	assert_true(policy.price_per_ms * 3600 * 1000 > 71.9 &&
 		    policy.price_per_ms * 3600 * 1000 < 72.1);
 	assert_string_equal(policy.run, "r");
-	plan_policy(toolkit, "r", &policy);
+	plan_policy(toolkit, NULL, "r", &policy);
 	assert_false(policy.compiles);
 	assert_int_equal(policy.drain_ms, 0); /* nobody would notice it */
 	assert_int_equal(policy.jit_graphs, -1);

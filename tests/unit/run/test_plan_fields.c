@@ -342,7 +342,7 @@ static void a_policy_has_what_the_plan_says(void **state)
 	struct flow_policy policy;
 
 	(void)state;
-	plan_policy(plan, "run-1", &policy);
+	plan_policy(plan, NULL, "run-1", &policy);
 	assert_true(policy.compiles);
 	assert_true(policy.train_on_incomplete);
 	assert_int_equal(policy.nodes, 4);
@@ -390,7 +390,7 @@ static void only_the_words_of_the_spec_are_meant(void **state)
 		struct flow_policy policy;
 
 		js_put_str(plan, "engine", "local");
-		plan_policy(plan, "r", &policy);
+		plan_policy(plan, NULL, "r", &policy);
 		assert_int_equal(policy.train_on_incomplete, rows[i].trains);
 		assert_int_equal(policy.stop_on_mismatch, rows[i].stops);
 		assert_int_equal(policy.jit_action, rows[i].action);
@@ -430,7 +430,7 @@ static void a_policy_has_what_the_plan_leaves_open(void **state)
 	struct flow_policy policy;
 
 	(void)state;
-	plan_policy(plan, "r", &policy);
+	plan_policy(plan, NULL, "r", &policy);
 	assert_false(policy.compiles);
 	assert_false(policy.train_on_incomplete);
 	assert_false(policy.stop_on_mismatch);
@@ -451,11 +451,11 @@ static void a_policy_has_what_the_plan_leaves_open(void **state)
 	assert_int_equal(policy.unreachable_ms, 0);
 	assert_true(policy.cost_usd == 0);
 	assert_true(policy.price_per_ms == 0);
-	plan_policy(compiles, "r", &policy);
+	plan_policy(compiles, NULL, "r", &policy);
 	assert_true(policy.compiles);
 	assert_int_equal(policy.jit_graphs, -1);
 	assert_int_equal(policy.drain_ms, 0);
-	plan_policy(apart, "r", &policy);
+	plan_policy(apart, NULL, "r", &policy);
 	assert_int_equal(policy.drain_ms, 4001);
 	assert_int_equal(policy.lead_ms, 4001 + 30000);
 }

@@ -98,7 +98,8 @@ static void no_graph_at_all_is_told_at_the_end(void **state)
 	end();
 	begin_at(PHASE_TRAIN);
 	record(true);
-	tells("jit.compiled", "'graphs':0,'hits':0,'seconds':0.0,'cost':0.0,'names':[]");
+	tells("jit.compiled",
+	      "'phase':'train','graphs':0,'hits':0,'seconds':0.0,'cost':0.0,'names':[]");
 	end();
 	/* but not of what has no cache */
 	begin_at(PHASE_TRAIN);
@@ -116,14 +117,16 @@ static void graphs_of_a_training_are_told_with_what_they_cost(void **state)
 	driver.progress_at.ms = now.ms; /* no numbers */
 	say_and_read(MISS("jit_f", KEY_F) FINISHED("f", "100"));
 	record(false);
-	tells("jit.compiled", "'graphs':1,'hits':0,'seconds':100.0,'cost':1.0,'names':['" KEY_F
-			      "'],'late':[{'graph':'" KEY_F "','seconds':100.0}]");
+	tells("jit.compiled",
+	      "'phase':'train','graphs':1,'hits':0,'seconds':100.0,'cost':1.0,'names':['" KEY_F
+	      "'],'late':[{'graph':'" KEY_F "','seconds':100.0}]");
 	now.ms += 2000;
 	say_and_read("step 3\n" MISS("jit_g", KEY_G) "step 4\n");
 	record(false);
-	tells("jit.compiled", "'graphs':2,'hits':0,'seconds':100.0,'cost':1.0,'names':['" KEY_F
-			      "','" KEY_G "'],'late':[{'graph':'" KEY_F
-			      "','seconds':100.0},{'graph':'" KEY_G "','after_step':3}]");
+	tells("jit.compiled",
+	      "'phase':'train','graphs':2,'hits':0,'seconds':100.0,'cost':1.0,'names':['" KEY_F
+	      "','" KEY_G "'],'late':[{'graph':'" KEY_F "','seconds':100.0},{'graph':'" KEY_G
+	      "','after_step':3}]");
 	/* a hit is no news */
 	now.ms += 2000;
 	say_and_read(HIT("jit_h", KEY_H));
@@ -135,7 +138,7 @@ static void graphs_of_a_training_are_told_with_what_they_cost(void **state)
 	json_object_del(driver.plan, "limits");
 	say_and_read(MISS("jit_f", KEY_F) FINISHED("f", "100"));
 	record(false);
-	tells("jit.compiled", "'graphs':1,'hits':0,'seconds':100.0,'names':['" KEY_F
+	tells("jit.compiled", "'phase':'train','graphs':1,'hits':0,'seconds':100.0,'names':['" KEY_F
 			      "'],'late':[{'graph':'" KEY_F "','seconds':100.0}]");
 	now.ms = 0;
 	end();

@@ -10,8 +10,8 @@
 
 #include "jobs/base/clock.h"
 #include "jobs/base/fs/fs.h"
+#include "jobs/base/text/pattern.h"
 #include "jobs/source/ignore.h"
-#include "jobs/source/pattern.h"
 
 static void globs_match_whole_paths(void **state)
 {

@@ -25,9 +25,11 @@ static inline const char *no_variables(const char *name)
 static inline struct spec *good_spec(const char *text, char *const *sets)
 {
 	AUTO(problems_release) struct problems problems = { 0 };
+	const struct spec_changes changes = { NULL, sets };
 	struct spec *spec = NULL;
 
-	if (spec_parse("spec.yaml", text, strlen(text), sets, no_variables, &spec, &problems) < 0) {
+	if (spec_parse("spec.yaml", text, strlen(text), &changes, no_variables, &spec, &problems) <
+	    0) {
 		AUTO(auto_free) char *said = problem_format(&problems.list[0]);
 
 		fail_msg("%s", said);
@@ -40,10 +42,11 @@ static inline char *bad_spec(const char *text, char *const *sets)
 {
 	AUTO(problems_release) struct problems problems = { 0 };
 	AUTO(spec_freep) struct spec *spec = NULL;
+	const struct spec_changes changes = { NULL, sets };
 
-	assert_int_equal(
-		spec_parse("spec.yaml", text, strlen(text), sets, no_variables, &spec, &problems),
-		-1);
+	assert_int_equal(spec_parse("spec.yaml", text, strlen(text), &changes, no_variables, &spec,
+				    &problems),
+			 -1);
 	assert_null(spec);
 	assert_true(problems.errors > 0);
 	return problem_format(&problems.list[0]);

@@ -145,6 +145,7 @@ static char *answer(const char *folder)
 	AUTO(problems_release) struct problems problems = { 0 };
 	AUTO(err_freep) struct err *err = NULL;
 	AUTO(auto_strv) char **sets = read_lines(folder, "sets.txt");
+	const struct spec_changes changes = { NULL, sets };
 	char path[] = "/tmp/stoker-golden-XXXXXX";
 	int fd = mkstemp(path);
 	struct sb said = SB_INIT;
@@ -154,7 +155,7 @@ static char *answer(const char *folder)
 	assert_true(write(fd, text.text, text.len) == (ssize_t)text.len);
 	close(fd);
 	variables = read_lines(folder, "env.txt");
-	if (spec_load(path, sets, case_getenv, &spec, &problems, &err) < 0)
+	if (spec_load(path, &changes, case_getenv, &spec, &problems, &err) < 0)
 		sb_adds(&said, "invalid\n");
 	else
 		sb_adds(&said, "valid\n");

@@ -154,21 +154,21 @@ static void places_are_those_of_the_text(void **state)
 	int line, column;
 
 	(void)state;
-	assert_true(spec_position(spec, "retry.backoff.first", &line, &column));
+	assert_true(spec_position(spec, "retry.backoff.first", NULL, &line, &column));
 	assert_true(line == 5 && column == 20);
-	assert_true(spec_position(spec, "retry.backoff", &line, &column));
+	assert_true(spec_position(spec, "retry.backoff", NULL, &line, &column));
 	assert_true(line == 5 && column == 3);
-	assert_true(spec_position(spec, "env.a", &line, &column));
+	assert_true(spec_position(spec, "env.a", NULL, &line, &column));
 	assert_true(line == 6 && column == 10);
-	assert_true(spec_position(spec, "hyperparameters.x.y", &line, &column));
+	assert_true(spec_position(spec, "hyperparameters.x.y", NULL, &line, &column));
 	assert_true(line == 7 && column == 19);
-	assert_true(spec_position(spec, "metrics[0].regex", &line, &column));
+	assert_true(spec_position(spec, "metrics[0].regex", NULL, &line, &column));
 	assert_true(line == 9 && column == 22);
-	assert_true(spec_position(spec, "resources.nodes", &line, &column));
+	assert_true(spec_position(spec, "resources.nodes", NULL, &line, &column));
 	assert_true(line == 0 && column == 0);
-	assert_false(spec_position(spec, "metrics[1].regex", &line, &column));
-	assert_false(spec_position(spec, "compile.kind", &line, &column));
-	assert_false(spec_position(spec, "env.b", &line, &column));
+	assert_false(spec_position(spec, "metrics[1].regex", NULL, &line, &column));
+	assert_false(spec_position(spec, "compile.kind", NULL, &line, &column));
+	assert_false(spec_position(spec, "env.b", NULL, &line, &column));
 }
 
 static void later_overrides_win_and_anchors_stay_apart(void **state)

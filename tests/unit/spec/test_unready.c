@@ -38,18 +38,43 @@ static char *other_value(const struct field *row)
 	return mem_copy(row->type == FIELD_BOOL ? "true" : "5");
 }
 
-/* "path=value" for a row and for what its section requires beside it. */
+/* Fields of retraining that need others beside them, by the begin of their path. */
+static const char *const beside[][2] = {
+	{ "evaluate.direction", "evaluate.metric=m" },
+	{ "evaluate.max_drop", "evaluate.metric=m" },
+	{ "gate", "evaluate.command=[a]" },
+	{ "infer.", "infer.input=./items" },
+	{ "evaluate.compile", "compile.kind=jax" },
+	{ "evaluate.compile", "compile.cache_url=./cache" },
+	{ "infer.compile", "compile.kind=jax" },
+	{ "infer.compile", "compile.cache_url=./cache" },
+	{ "promote.", "promote.when=manual" },
+	{ "schedule.", "promote.when=manual" },
+};
+
+/* "path=value" for a row and for what its sections require beside it. */
 static char **sets_for(field_id id, const char *value)
 {
 	char **sets = mem_zero(16, sizeof *sets);
-	field_id section = field_parent(id);
 	size_t count = 0;
 
 	sets[count++] = mem_format("%s=%s", field_table[id].path, value);
-	for (field_id other = 0; section != FIELD_NONE && other < SPEC_FIELD_COUNT; other++)
-		if (other != id && field_table[other].required && field_parent(other) == section)
-			sets[count++] = mem_format("%s=%s", field_table[other].path,
-						   field_table[other].example);
+	for (field_id section = field_parent(id); section != FIELD_NONE;
+	     section = field_parent(section))
+		for (field_id other = 0; other < SPEC_FIELD_COUNT; other++)
+			if (other != id && field_table[other].required &&
+			    field_parent(other) == section)
+				sets[count++] = mem_format("%s=%s", field_table[other].path,
+							   field_table[other].example);
+	for (size_t i = 0; i < STK_LENGTH(beside); i++) {
+		size_t len = strcspn(beside[i][1], "=");
+
+		if (strcmp(value, "[]") != 0 &&
+		    strncmp(field_table[id].path, beside[i][0], strlen(beside[i][0])) == 0 &&
+		    (strncmp(field_table[id].path, beside[i][1], len) != 0 ||
+		     field_table[id].path[len]))
+			sets[count++] = mem_copy(beside[i][1]);
+	}
 	/* A sweep has cells of one kind, and only steps of a ladder are on top of others. */
 	if (strncmp(field_table[id].path, "sweep.", 6) == 0 && id != SPEC_SWEEP_LIST &&
 	    id != SPEC_SWEEP_LADDER)
@@ -72,23 +97,24 @@ static void every_field_that_is_later_is_refused_by_name(void **state)
 
 	(void)state;
 	for (field_id id = 0; id < SPEC_FIELD_COUNT; id++) {
-		field_id section = field_parent(id);
-		const char *name = section != FIELD_NONE && !field_table[section].ready
-					   ? field_table[section].path
-					   : field_table[id].path;
+		const char *name = field_table[id].path;
 		AUTO(auto_free) char *value = NULL;
 		AUTO(auto_strv) char **sets = NULL;
 		size_t all;
 
 		if (!is_leaf(id) || field_table[id].ready)
 			continue;
+		for (field_id section = field_parent(id); section != FIELD_NONE;
+		     section = field_parent(section))
+			if (!field_table[section].ready)
+				name = field_table[section].path;
 		value = other_value(&field_table[id]);
 		sets = sets_for(id, value);
 		if (refusals(HEAD, sets, name, &all) != 1)
 			fail_msg("%s is not refused", sets[0]);
 		checked++;
 	}
-	assert_true(checked > 5);
+	assert_true(checked > 0);
 }
 
 static void every_field_that_is_ready_is_accepted(void **state)
@@ -102,12 +128,14 @@ static void every_field_that_is_ready_is_accepted(void **state)
 		AUTO(auto_strv) char **sets = NULL;
 		size_t all;
 
-		if (!is_leaf(id) || !row->ready)
+		if (!is_leaf(id) || !row->ready || id == SPEC_EXTENDS) /* a layer cannot be set */
 			continue;
 		if (row->local_only)
 			example = "./here";
 		if (id == SPEC_ENV_FILE)
 			example = "[]"; /* a file would be read */
+		if (id == SPEC_GATE)
+			example = "[]"; /* one that needs no evaluation names another run */
 		sets = sets_for(id, example);
 		if (id == SPEC_COMPILE_KIND)
 			sets[1] = mem_copy("compile.cache_url=./c");
@@ -168,7 +196,9 @@ static void words_and_values_are_refused_one_by_one(void **state)
 		{ HEAD "aws: {region: us-west-2, account: \"123456789012\"}\n", "", 0 },
 		{ HEAD "limits: {unreachable: 1d, start: 1800s}\n", "", 0 },
 		{ HEAD "limits: {unreachable: 2d}\n", "", 0 },
-		{ HEAD "data: {url: /d}\nslurm: {}\nnotify: []\nmounts:\n", "data", 1 },
+		{ HEAD "infer: {command: [a], input: /i, output: /o, overrides: {env: {A: b}}}\n"
+		       "notify: []\nmounts:\n",
+		  "", 0 },
 	};
 
 	(void)state;

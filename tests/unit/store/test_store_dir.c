@@ -114,6 +114,20 @@ static void the_folder_is_made_by_the_first_write_and_private(void **state)
 	store_freep(&store);
 }
 
+/* Its maker was killed before the name of the folder was durable: a trace of it is the mode. */
+static void a_folder_that_may_not_last_is_made_to_by_the_next_writer(void **state)
+{
+	struct fixture *f = *state;
+	AUTO(auto_free) char *folder = fs_join(f->root, "runs");
+	AUTO(err_freep) struct err *err = NULL;
+	struct stat st;
+
+	must(mkdir(folder, 01700), err);
+	must(store_put(f->store, "runs/one", "1", 1, &err), err);
+	must(stat(folder, &st), err);
+	assert_int_equal(st.st_mode & 07777, 0700);
+}
+
 static void no_link_leads_out_for_writing_or_reading(void **state)
 {
 	struct fixture *f = *state;
@@ -398,6 +412,7 @@ int main(void)
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		T(the_folder_is_made_by_the_first_write_and_private),
+		T(a_folder_that_may_not_last_is_made_to_by_the_next_writer),
 		T(no_link_leads_out_for_writing_or_reading),
 		T(the_root_itself_may_be_a_link),
 		T(leftovers_of_killed_writers_are_invisible),

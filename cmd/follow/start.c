@@ -1,0 +1,288 @@
+/* From a spec to a run: see start.h. */
+#include "cmd/follow/start.h"
+
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cmd/args/machine_here.h"
+#include "cmd/args/spec_args.h"
+#include "cmd/follow/foreground.h"
+#include "cmd/follow/outcome.h"
+#include "cmd/follow/run_show.h"
+#include "cmd/schedule/hand_turn.h"
+#include "cmd/schedule/open_turn.h"
+#include "cmd/screen/out.h"
+#include "jobs/base/text/text.h"
+#include "jobs/run/inputs/inputs.h"
+#include "jobs/run/judge.h"
+#include "jobs/run/sweep/sweep_record.h"
+
+/* A run in the making. */
+struct run_start {
+	const struct args *args;
+	const struct start_how *how;
+	struct journal *journal;
+	char id[JOURNAL_RUN_MAX];
+	bool may_exist; /* its id is not a fresh one */
+	struct spec *spec;
+	struct plan *plan;
+	json_t *inputs;
+	struct store *claim; /* where the turn is claimed; NULL: it is not */
+	bool nothing_new;
+};
+
+static void start_release(struct run_start *start)
+{
+	json_decref(start->inputs);
+	store_freep(&start->claim);
+	plan_freep(&start->plan);
+	spec_freep(&start->spec);
+	journal_freep(&start->journal);
+}
+
+static int choose_id(struct run_start *start, struct err **err)
+{
+	const struct args *args = start->args;
+	const char *given = start->how->id ? start->how->id : args->value[OPT_ID];
+	char fresh[RUN_ID_LEN + 1];
+
+	start->may_exist = given != NULL;
+	if (!given) {
+		text_run_id_new(fresh);
+		snprintf(start->id, sizeof start->id, "%s", fresh);
+		return 0;
+	}
+	if (!text_run_id_valid(given)) {
+		err_set(err, EXIT_USAGE, "invalid run id '%s'", given);
+		return err_hint(err,
+				"use 1 to 40 lower-case letters, digits and hyphens, a letter or "
+				"digit first");
+	}
+	snprintf(start->id, sizeof start->id, "%s", given);
+	return 0;
+}
+
+/* An id that a sweep has cannot name a run: 'status ID' would have two
+ * meanings. */
+static int refuse_sweep(struct journal *journal, const char *id, struct err **err)
+{
+	json_auto_t *record = NULL;
+	int found = sweep_record_read(journal, id, &record, err);
+
+	if (found <= 0)
+		return found;
+	err_set(err, EXIT_SPEC, "'%s' is a sweep, and no run", id);
+	return err_hint(err, "choose another --id");
+}
+
+/* 'validate' asks for a gate only where a spec says that it promotes: 'run' needs none. */
+static int refuse_no_gate(const json_t *plan, struct err **err)
+{
+	if (json_array_size(json_object_get(plan, "gate")) > 0 ||
+	    !js_is(json_object_get(plan, "promote"), "when", "gate"))
+		return 0;
+	err_set(err, EXIT_SPEC,
+		"'retrain' promotes, and the spec has no gate: nothing says what "
+		"may be promoted");
+	return err_hint(err, "add gate: [{metric: accuracy, max_drop: 0.1%%}], or promote: {when: "
+			     "manual}, or {when: always}");
+}
+
+/* --- what the run is given --- */
+
+static int find_event(void *arg, const struct event *ev, json_t *row, struct err **err)
+{
+	(void)ev;
+	(void)row;
+	(void)err;
+	*(bool *)arg = true;
+	return 1;
+}
+
+/* A turn begins once the one before has ended, or is left to nobody; of turns that are begun by
+ * hand in the same moment, one. Sets start->claim. */
+static int claim_turn(struct run_start *start, struct err **err)
+{
+	const char *url = js_str(json_object_get(start->plan->json, "promote"), "url");
+	const char *name = js_str(start->plan->json, "name");
+	AUTO(store_freep) struct store *place = NULL;
+	struct open_turn open;
+	int found;
+
+	if (!start->how->retrain || start->how->turn || !url)
+		return 0;
+	if (store_open(url, &place, err) < 0)
+		return -1;
+	found = open_turn_find(start->journal, place, NULL, &open, err);
+	if (found < 0)
+		return -1;
+	if (found == 0 || open.state != TURN_RUN_DRIVEN) {
+		found = hand_turn_claim(start->journal, place, name, start->id, open.run, err);
+		if (found != 0) {
+			start->claim = found > 0 ? TAKE(place) : NULL;
+			return found < 0 ? -1 : 0;
+		}
+	}
+	err_set(err, EXIT_BUSY, "run %s retrains this model now", open.run);
+	return err_hint(err, "wait for its end: 'stoker attach %s'; or end it: 'stoker stop %s'",
+			open.run, open.run);
+}
+
+/* The one line of a turn without news. */
+static void tell_nothing_new(const struct run_start *start, struct utc at, const char *words)
+{
+	const char *given = js_str(start->how->turn, "due");
+	struct utc due;
+
+	json_auto_t *line = json_object();
+
+	js_put_str(line, "name", js_str(start->plan->json, "name"));
+	js_put_str(line, "outcome", "nothing_new");
+	js_put_str(line, "reason", words);
+	if (out_is_json())
+		out_json(line);
+	else
+		out_line("nothing new: %s", words);
+	if (given && clock_utc_parse(given, &due))
+		at = due;
+	open_turn_tell(start->plan->json, at, "nothing_new", words);
+}
+
+/* Fixes what a new run is given; one that exists goes on with what it was given
+ * first. */
+static int find_inputs(struct run_start *start, struct err **err)
+{
+	const struct args *args = start->args;
+	struct inputs_ask ask = {
+		.plan = start->plan->json,
+		.run = start->id,
+		.retrain = start->how->retrain,
+		.at = clock_utc_now(),
+		.at_is_given = args->given[OPT_AT],
+		.turn = start->how->turn,
+		.without = args->value[OPT_WITHOUT],
+	};
+	AUTO(auto_free) char *words = NULL;
+	bool exists = false;
+	int found;
+
+	if (start->may_exist &&
+	    journal_read(start->journal, start->id, 1, find_event, &exists, err) < 0)
+		return -1;
+	if (exists)
+		return 0;
+	if (judge_check(start->plan->json, start->journal, err) < 0)
+		return -1;
+	if (args_moment(args, OPT_AT, ask.at, &ask.at, err) < 0)
+		return -1;
+	if (!args->given[OPT_AT])
+		ask.at = clock_utc_now();
+	if (claim_turn(start, err) < 0)
+		return -1;
+	found = inputs_make(start->journal, &ask, &start->inputs, &words, err);
+	start->nothing_new = found == 0;
+	if (found <= 0 && start->claim)
+		hand_turn_release(start->claim);
+	if (found == 0)
+		tell_nothing_new(start, ask.at, words);
+	else if (found > 0 && words)
+		out_note("%s", words);
+	return found < 0 ? -1 : 0;
+}
+
+/* --- its driver --- */
+
+static int run_detached(const struct run_start *start, struct err **err)
+{
+	struct driver_options options = { .run = start->id,
+					  .plan = start->plan,
+					  .inputs = start->inputs,
+					  .on_event = run_show_event };
+	int ended;
+
+	if (driver_begin(start->journal, &options, err) < 0)
+		return -1;
+	/* Repeated for a run that has ended, the command returns its exit code. */
+	ended = run_show_outcome(start->journal, start->id, err);
+	if (ended == EXIT_DETACHED)
+		return foreground_detach(start->journal, start->id, start->args->value[OPT_UNTIL],
+					 err);
+	return ended < 0 || run_show_journal(start->journal, start->id, err) < 0 ? -1 : ended;
+}
+
+static int make_plan(struct run_start *start, struct err **err)
+{
+	const json_t *given = start->how->plan;
+
+	if (!given)
+		return spec_args_plan(start->args, start->journal, &start->spec, &start->plan, err);
+	/* The run adds to its plan what it finds out. */
+	start->plan = plan_of_json(json_deep_copy(given));
+	return 0;
+}
+
+static int carry_out(struct run_start *start, struct err **err)
+{
+	const struct args *args = start->args;
+	int code;
+
+	if (start->may_exist && refuse_sweep(start->journal, start->id, err) < 0)
+		return -1;
+	code = make_plan(start, err);
+	if (code != 0)
+		return code;
+	if (start->how->retrain && refuse_no_gate(start->plan->json, err) < 0)
+		return -1;
+	if (start->spec)
+		machine_here_warn(start->plan->json);
+	if (start->spec && spec_is_set(start->spec, SPEC_SWEEP))
+		out_note("the spec runs as it is; 'stoker sweep' runs the cells of its section "
+			 "'sweep'");
+	if (find_inputs(start, err) < 0)
+		return -1;
+	if (start->nothing_new)
+		return EXIT_DONE;
+	return args->given[OPT_DETACH] ? run_detached(start, err)
+				       : foreground_run(args, start->journal, start->id,
+							start->plan, start->inputs, err);
+}
+
+/* --- a service that ends the command before or after the run is driven --- */
+
+static void on_early_end(int signo)
+{
+	(void)signo;
+	_exit(EXIT_DETACHED); /* what is half done is so after SIGKILL, too */
+}
+
+/* While the run is driven, the loop has SIGTERM. Before that the data may be listed for minutes,
+ * and afterwards the summary is printed: a step of a pipeline that its service ends then is
+ * repeated like any other (8), and the same command goes on. On a terminal the signal ends the
+ * process. */
+static void expect_early_end(void)
+{
+	struct sigaction now, early = { .sa_handler = on_early_end };
+
+	if (!isatty(STDERR_FILENO) && sigaction(SIGTERM, NULL, &now) == 0 &&
+	    !(now.sa_flags & SA_SIGINFO) && now.sa_handler == SIG_DFL)
+		sigaction(SIGTERM, &early, NULL);
+}
+
+int start_run(const struct args *args, const struct start_how *how, bool *ret_nothing_new,
+	      struct err **err)
+{
+	AUTO(start_release) struct run_start start = { .args = args, .how = how };
+	int code;
+
+	expect_early_end();
+	if (choose_id(&start, err) < 0)
+		return -1;
+	code = journal_open(args->value[OPT_STATE], JOURNAL_WRITE, &start.journal, err) < 0
+		       ? -1
+		       : carry_out(&start, err);
+	if (ret_nothing_new)
+		*ret_nothing_new = start.nothing_new;
+	return outcome_write(args, start.journal, start.id,
+			     start.nothing_new ? "nothing_new" : NULL, code, err);
+}
