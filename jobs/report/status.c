@@ -95,6 +95,14 @@ static void on_created(struct status *status, const struct event *ev)
 	status_cost_begin(status, ev->plan);
 }
 
+/* A forecast holds only while its attempt trains: it would count down during the wait for the next
+ * attempt, and the cost at the end with it. */
+static void forget_forecast(struct status *status)
+{
+	json_object_del(json_object_get(status->root, "progress"), "eta");
+	status->ends.ms = 0;
+}
+
 /* The speed of the attempt before says nothing about the next one. */
 static void forget_speed(struct status *status)
 {
@@ -102,8 +110,7 @@ static void forget_speed(struct status *status)
 
 	json_object_del(progress, "rate");
 	json_object_del(progress, "samples_per_second");
-	json_object_del(progress, "eta");
-	status->ends.ms = 0;
+	forget_forecast(status);
 }
 
 static void on_intended(struct status *status, const struct event *ev)
@@ -199,6 +206,8 @@ static void on_attempt_ended(struct status *status, const struct event *ev)
 		return;
 	js_put_str(attempt, "state", "ended");
 	js_put(attempt, "ended", status_utc(ev->at));
+	if (flow_phases[ev->phase].reads_steps)
+		forget_forecast(status);
 	status_put(attempt, ev, EVF_exit, EVF_node, EVF_class, EVF_evidence, EVF_hint,
 		   EVF_signature, EVF_stopped, EVF_mount, EVF_billable, EVF_hang, EVF_COUNT);
 	if (EVENT_HAS(ev, changed))

@@ -313,6 +313,26 @@ static void the_cost_at_the_end_is_one_from_step_to_step(void **state)
 	assert_true(is_near(estimated(status, 160), 0.02 * 500));
 }
 
+static void an_ended_attempt_forecasts_nothing(void **state)
+{
+	json_auto_t *plan = json_pack("{s:{s:f}, s:i}", "limits", "price", 36.0, "nodes", 2);
+	AUTO(status_freep) struct status *status = begun(plan);
+	json_auto_t *waiting = NULL;
+	struct event ended;
+
+	(void)state;
+	begin_attempt(status, 1, 100);
+	train_to(status, 1, 150, 100);
+	ended = at(EV_ATTEMPT_ENDED, 160);
+	EVENT_SET(&ended, phase, PHASE_TRAIN);
+	EVENT_SET(&ended, attempt, 1);
+	status_add(status, &ended);
+	waiting = status_json(status, at(EV_RUN_CREATED, 170).at, false);
+	assert_null(js_path(waiting, "progress.eta"));
+	assert_null(js_path(waiting, "cost.estimated"));
+	assert_true(js_real(js_path(waiting, "progress"), "rate", 0) == 2);
+}
+
 static void a_new_attempt_has_no_speed_yet(void **state)
 {
 	json_auto_t *plan = json_pack("{s:{s:f}, s:i}", "limits", "price", 36.0, "nodes", 2);
@@ -487,6 +507,7 @@ int main(void)
 		cmocka_unit_test(what_is_billed_and_kept_adds_up),
 		cmocka_unit_test(graphs_compiled_in_training_are_those_of_all_attempts),
 		cmocka_unit_test(the_cost_at_the_end_is_one_from_step_to_step),
+		cmocka_unit_test(an_ended_attempt_forecasts_nothing),
 		cmocka_unit_test(a_new_attempt_has_no_speed_yet),
 		cmocka_unit_test(without_a_price_compiling_has_no_cost),
 		cmocka_unit_test(steps_that_do_not_come_are_missed_by_their_own_measure),
