@@ -172,7 +172,7 @@ static void print_change(const json_t *change)
 	AUTO(auto_free) char *old = side_text(json_object_get(change, "old"));
 	AUTO(auto_free) char *new = side_text(json_object_get(change, "new"));
 
-	out_line("  %s: %s → %s", js_str(change, "field"), old, new);
+	out_line("  %s: %s %s %s", js_str(change, "field"), old, text_style_arrow(out_style()), new);
 }
 
 void plan_text_print_changes(const json_t *changes, size_t most)
@@ -252,10 +252,11 @@ static void print_request(const json_t *request)
 
 static void print_difference(const json_t *difference)
 {
+	const char *arrow = text_style_arrow(out_style());
 	json_t *row;
 	size_t i;
 
-	out_line("difference: precompile → train");
+	out_line("difference: precompile %s train", arrow);
 	json_array_foreach (difference, i, row) {
 		const char *field = js_str(row, "field");
 		const json_t *first = json_object_get(row, "precompile");
@@ -269,7 +270,7 @@ static void print_difference(const json_t *difference)
 			out_line("    - %s", one);
 			out_line("    + %s", two);
 		} else {
-			out_line("  %s: %s → %s", field, one, two);
+			out_line("  %s: %s %s %s", field, one, arrow, two);
 		}
 	}
 }

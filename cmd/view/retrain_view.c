@@ -178,7 +178,8 @@ static void print_infer(const json_t *infer)
 
 	if (!infer)
 		return;
-	sb_addf(&text, "infer:   %s → %s", js_str(infer, "input"), js_str(infer, "output"));
+	sb_addf(&text, "infer:   %s %s %s", js_str(infer, "input"), text_style_arrow(out_style()),
+		js_str(infer, "output"));
 	if (shards > 0)
 		sb_addf(&text, ", %lld shard%s", (long long)shards, shards == 1 ? "" : "s");
 	sb_adds(&text, "; ");

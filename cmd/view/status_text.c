@@ -130,7 +130,7 @@ static void print_attempt(const json_t *attempt, const char *label)
 	    js_int(attempt, "nodes", 1) > 1)
 		sb_addf(&text, ", first on node %lld", (long long)js_int(attempt, "node", 0));
 	if (js_str(attempt, "action"))
-		sb_addf(&text, " → %s", js_str(attempt, "action"));
+		sb_addf(&text, " %s %s", text_style_arrow(out_style()), js_str(attempt, "action"));
 	out_marked(label, text_style_icon_of_state(state, class), "%s", text.text);
 	sb_release(&text);
 	print_attempt_times(attempt);
@@ -165,8 +165,9 @@ static void print_throughput(const json_t *throughput, const char *unit)
 		parts = mem_format(" (half of them within %.3g s each, 90 %% within %.3g s)",
 				   js_real(step, "p50", 0), js_real(step, "p90", 0));
 	add_samples(&samples, throughput);
-	out_line("throughput: %s%s over %lld %ss%s", speed, samples.text ? samples.text : "",
-		 (long long)js_int(throughput, "n", 0), unit ? unit : "step", parts ? parts : "");
+	out_line("throughput: %s%s over %lld %s%s%s", speed, samples.text ? samples.text : "",
+		 (long long)js_int(throughput, "n", 0), unit ? unit : "step",
+		 js_int(throughput, "n", 0) == 1 ? "" : "s", parts ? parts : "");
 }
 
 /* Prints limits at risk, and notifications that could not be delivered. */

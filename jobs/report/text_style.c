@@ -20,6 +20,11 @@ const char *text_style_icon_text(const struct text_style *style, enum status_ico
 	return style->utf8 ? marks[mark].utf8 : marks[mark].ascii;
 }
 
+const char *text_style_arrow(const struct text_style *style)
+{
+	return style->utf8 ? "→" : "->";
+}
+
 const char *text_style_on(const struct text_style *style, enum status_icon mark)
 {
 	return style->color ? marks[mark].color : "";

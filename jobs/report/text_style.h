@@ -26,6 +26,8 @@ struct text_style {
 
 /* Returns a sign of one column; a blank if the mark has no sign. */
 const char *text_style_icon_text(const struct text_style *style, enum status_icon mark);
+/* Returns an arrow from an old value to a new one. */
+const char *text_style_arrow(const struct text_style *style);
 /* Escape sequences that switch the colour of a mark on, and all colour off; "" without colour. */
 const char *text_style_on(const struct text_style *style, enum status_icon mark);
 const char *text_style_off(const struct text_style *style);

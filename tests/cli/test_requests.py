@@ -50,6 +50,8 @@ def test_overrides_are_what_else_differs_and_no_more(project):
     assert "batch_size" not in said.replace("--batch_size 8", "")
     rows = [line for line in said.splitlines()[1:] if not line.startswith("    ")]
     assert len(rows) == len(found)
+    said = project.ok("plan", "--requests", project.spec_path, env={"LANG": "C"}).out
+    assert said.isascii() and "\n  env.TRIAL: yes -> (none)\n" in said
 
 
 def test_the_front_end_and_its_variable_are_of_phase_1_alone(project, tmp_path):

@@ -150,6 +150,14 @@ def test_without_a_utf8_locale_it_is_ascii(terminal, gate, env):
     is_given_back(one)
 
 
+def test_a_state_is_ascii_without_a_utf8_locale(project):
+    project.write(command=["false"], compile={"kind": "none"})
+    project.run("--id", "bad", code=1)
+    assert "→ stop" in project.ok("status", "bad").out
+    said = project.ok("status", "bad", env={"LANG": "C"}).out
+    assert said.isascii() and "-> stop" in said
+
+
 @pytest.mark.parametrize("argv, env", [((), {"TERM": "dumb"}), ((), {"TERM": ""}), (("-v",), {}), (("--quiet",), {}),
                                        (("--json",), {})], ids=["dumb", "no TERM", "-v", "--quiet", "--json"])
 def test_where_no_block_is_wanted_there_is_none(terminal, project, gate, argv, env):
