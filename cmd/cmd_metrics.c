@@ -8,6 +8,7 @@
 #include "cmd/view/csv.h"
 #include "cmd/view/reading_line.h"
 #include "jobs/base/text/text.h"
+#include "jobs/base/text/when.h"
 #include "jobs/base/usage.h"
 #include "jobs/run/attempt/run_usage.h"
 
@@ -23,7 +24,9 @@ struct metrics_query {
 	size_t told;
 	/* The time of the newest row, as text: many rows have one. */
 	struct utc at;
-	char at_text[UTC_TEXT];
+	char at_text[UTC_TEXT > WHEN_TEXT ? UTC_TEXT : WHEN_TEXT];
+	struct utc now;
+	bool local; /* times for the reader of a terminal */
 };
 
 /* Returns in a word what is special about a reading. */
@@ -38,6 +41,12 @@ static bool is_asked(const struct metrics_query *query, int64_t attempt, int nod
 {
 	return (query->attempt < 0 || attempt == query->attempt) &&
 	       (query->node < 0 || node == query->node);
+}
+
+/* A terminal of 80 columns holds a row with a local time, its day and a mark. */
+static int time_columns(const struct metrics_query *query)
+{
+	return query->local ? 15 : 24;
 }
 
 static int print_reading(void *arg, const struct run_reading *reading, struct err **err)
@@ -60,7 +69,9 @@ static int print_reading(void *arg, const struct run_reading *reading, struct er
 	if (reading->step >= 0)
 		snprintf(step, sizeof step, "%lld", (long long)reading->step);
 	text_number(reading->value, value);
-	if (reading->at.ms != query->at.ms)
+	if (reading->at.ms != query->at.ms && query->local)
+		when_instant(reading->at, query->now, true, query->at_text);
+	else if (reading->at.ms != query->at.ms)
 		clock_utc_format(reading->at, query->at_text);
 	query->at = reading->at;
 	if (reading->at.ms == 0)
@@ -73,7 +84,8 @@ static int print_reading(void *arg, const struct run_reading *reading, struct er
 		csv_add(&line, false, reading->name);
 		out_line("%s,%s,%s", line.text, value, mark);
 	} else
-		out_line("%-24s  %7lld  %4d  %8s  %-16s %s%s%s", *at ? at : "-",
+		out_line("%-*s  %7lld  %4d  %8s  %-16s %s%s%s", time_columns(query),
+			 *at ? at : "-",
 			 (long long)reading->attempt, reading->node, *step ? step : "-",
 			 reading->name, value, *mark ? "  " : "", mark);
 	return 0;
@@ -188,6 +200,8 @@ int cmd_metrics(const struct args *args, struct err **err)
 	AUTO(query_release) struct metrics_query query = { .run = run };
 
 	query.csv = args->given[OPT_CSV];
+	query.local = !query.csv && out_width() > 0;
+	query.now = clock_utc_now();
 	if (query.csv && out_is_json()) {
 		err_set(err, EXIT_USAGE, "--csv and --json exclude each other");
 		return err_hint(err, "give one of them");
@@ -201,8 +215,8 @@ int cmd_metrics(const struct args *args, struct err **err)
 	if (query.csv)
 		out_line("attempt,node,at,step,name,value,mark");
 	else if (!out_is_json())
-		out_line("%-24s  %7s  %4s  %8s  %-16s %s", "TIME", "ATTEMPT", "NODE", "STEP",
-			 "NAME", "VALUE");
+		out_line("%-*s  %7s  %4s  %8s  %-16s %s", time_columns(&query), "TIME", "ATTEMPT",
+			 "NODE", "STEP", "NAME", "VALUE");
 	if ((query.metrics && run_series_each(series, print_metric, &query, err) < 0) ||
 	    (query.figures && run_usage_each(series, print_figure, &query, err) < 0))
 		return -1;

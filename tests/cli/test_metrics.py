@@ -1,16 +1,20 @@
 """`stoker metrics`: every reading that the logs of a run hold, bit for bit, whatever happens to the
 run, its agents and the files beside the logs."""
 
+import csv
+import io
 import os
 import random
 import re
 import signal
 import time
+from datetime import datetime, timedelta
 
 import crash
 import pytest
 import readings
 from project import PYTHON, Project
+from terminal import Terminal
 
 SEED = int(os.environ.get("STOKER_TEST_SEED", "1"))
 
@@ -263,6 +267,18 @@ def test_samples_of_a_step_by_the_spec(tmp_path):
     near(status["progress"]["samples_per_second"], 512 * status["progress"]["rate"])
     near(status["throughput"]["samples_per_second"], 512 * status["throughput"]["mean"])
     assert re.search(r"progress: .* steps/s, [\d.e+]+ samples/s", text) and re.search(r"throughput: .* samples/s over", text)
+
+
+def test_a_terminal_shows_local_times_in_80_columns(tmp_path):
+    job, _, _ = steady(tmp_path, "step: {number}")
+    wanted = [datetime.fromisoformat(row["at"]) + timedelta(hours=9)
+              for row in csv.DictReader(io.StringIO(job.ok("metrics", "one", "--csv").out))]
+    with Terminal("metrics", "one", env=job.env(TERM="xterm", TZ="XXX-9"), cwd=job.source) as one:
+        assert one.finish() == 0
+        rows = one.raw.replace("\r", "").splitlines()
+    assert rows[0].split() == ["TIME", "ATTEMPT", "NODE", "STEP", "NAME", "VALUE"]
+    assert [row[:15].split()[-1] for row in rows[1:]] == [f"{at:%H:%M:%S}" for at in wanted]
+    assert max(map(len, rows)) <= 80 - len("  superseded")
 
 
 def test_samples_that_the_log_counts(tmp_path):
