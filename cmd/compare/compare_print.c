@@ -21,10 +21,12 @@ static void print_break_even(const struct compare_sheet *sheet)
 		if (!isnan(steps))
 			js_put(object, "pays", json_boolean(isfinite(steps)));
 		out_json(object);
+	} else if (a->compile == b->compile) {
+		out_line("break-even: none: neither compiles longer");
 	} else if (isnan(steps)) {
 		out_line("break-even: not known: steps and compile time of both runs are needed");
 	} else if (isinf(steps)) {
-		out_line("break-even: never: %s compiles longer, and its steps are not faster",
+		out_line("break-even: never: %s compiles longer, and it is not faster",
 			 slower);
 	} else {
 		out_line("break-even: the longer compilation of %s pays from step %.0f on", slower,

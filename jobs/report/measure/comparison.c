@@ -17,6 +17,7 @@ const char *const comparison_words[] = {
 	[COMPARISON_NOISE] = "within noise",
 	[COMPARISON_NO_INTERVAL] = "one run: no interval",
 	[COMPARISON_NO_STEPS] = "no steps measured",
+	[COMPARISON_NO_BASE] = "no steps of the baseline",
 };
 
 /* Returns the mean of a member over the runs of a row that have it; NAN if none has. */
@@ -133,7 +134,9 @@ static void judge(const struct measured_run *runs, size_t count, struct comparis
 		double middle = speeds.mean - base.mean, half;
 
 		row->x = row->low = row->high = NAN;
-		row->verdict = i == 0 ? COMPARISON_BASELINE : COMPARISON_NO_STEPS;
+		row->verdict = i == 0         ? COMPARISON_BASELINE
+			       : speeds.n > 0 ? COMPARISON_NO_BASE
+					      : COMPARISON_NO_STEPS;
 		if (speeds.n == 0 || base.n == 0)
 			continue;
 		row->x = exp(middle);
@@ -262,10 +265,24 @@ void comparison_make(const struct measured_run *runs, size_t run_count, struct c
 	mark_best(rows, row_count);
 }
 
+/* Returns the seconds that `a` takes longer for what `b` makes in one step: steps of another batch
+ * size are not worth the same. */
+static double gain_of_step(const struct comparison_row *a, const struct comparison_row *b)
+{
+	double scale = b->samples_rate * b->mean / (a->samples_rate * a->mean);
+
+	/* Rounding alone; also if samples are not known. */
+	if (!isfinite(scale) || fabs(scale - 1) < 1e-9)
+		scale = 1;
+	return a->mean * scale - b->mean;
+}
+
 double comparison_break_even(const struct comparison_row *a, const struct comparison_row *b)
 {
-	double begin = b->compile - a->compile, gain = a->mean - b->mean;
+	double begin = b->compile - a->compile, gain = gain_of_step(a, b);
 
+	if (begin == 0)
+		return NAN;
 	if (isnan(begin) || isnan(gain))
 		return NAN;
 	if (begin < 0)

@@ -54,6 +54,7 @@ enum comparison_verdict {
 	COMPARISON_NOISE,       /* the interval says neither */
 	COMPARISON_NO_INTERVAL, /* one run */
 	COMPARISON_NO_STEPS,    /* nothing to compare */
+	COMPARISON_NO_BASE,     /* nothing to compare it with */
 };
 extern const char *const comparison_words[];
 
@@ -82,8 +83,9 @@ struct comparison_row {
 void comparison_make(const struct measured_run *runs, size_t run_count, struct comparison_row *rows,
 		     size_t row_count);
 
-/* The number of steps from which the row that is slower to begin with has caught up, by compile and
- * step time: 0: it is ahead from the start, INFINITY: never, NAN: not known. */
+/* The number of steps from which the row that compiles longer has caught up, by compile and step
+ * time, and by the samples of a step where they are known; steps are its own. INFINITY: never, NAN:
+ * not known, or neither compiles longer. */
 double comparison_break_even(const struct comparison_row *a, const struct comparison_row *b);
 
 #endif

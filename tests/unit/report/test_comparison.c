@@ -407,6 +407,14 @@ static void the_longer_compilation_pays_from_a_step_on(void **state)
 	assert_true(fabs(comparison_break_even(&fast, &slow) - 1000) < 1e-6);
 	fast.mean = 1.1;
 	assert_true(isinf(comparison_break_even(&slow, &fast)));
+	/* Its steps are slower, but of twice as many samples: 0.9 s gained in each. */
+	slow.samples_rate = 8;
+	fast.samples_rate = 16 / 1.1;
+	assert_true(fabs(comparison_break_even(&slow, &fast) - 100 / 0.9) < 1e-6);
+	assert_true(fabs(comparison_break_even(&fast, &slow) - 100 / 0.9) < 1e-6);
+	slow.compile = fast.compile;
+	assert_true(isnan(comparison_break_even(&slow, &fast)));
+	slow.compile = 0;
 	fast.mean = NAN;
 	assert_true(isnan(comparison_break_even(&slow, &fast)));
 }
