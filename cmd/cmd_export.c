@@ -34,8 +34,9 @@ static int row_find(const char *to, const struct export_row **ret, struct err **
 			     "sagemaker-pipeline, step-functions or airflow for a spec");
 }
 
-/* Both forms name the place to write to: DEST and -o FILE. */
-static int dest_of(const struct args *args, const char **ret, struct err **err)
+/* Both forms name the place to write to: DEST and -o FILE; NULL: none does, or - does. */
+static int dest_of(const struct args *args, const struct export_row *row, const char **ret,
+		   struct err **err)
 {
 	const char *behind = args->operand_count > 1 ? args->operands[1] : NULL;
 
@@ -44,9 +45,13 @@ static int dest_of(const struct args *args, const char **ret, struct err **err)
 		err_set(err, EXIT_USAGE, "'%s' and --output name two places", behind);
 		return err_hint(err, "omit one of them");
 	}
-	if (*ret && strcmp(*ret, "-") == 0 && args->given[OPT_OUTPUT])
-		*ret = NULL;
-	return 0;
+	if (!*ret || strcmp(*ret, "-") != 0)
+		return 0;
+	*ret = NULL;
+	if (row->of_spec || row->kind != SERIES_TENSORBOARD)
+		return 0;
+	err_set(err, EXIT_USAGE, "--to %s writes a folder, which does not fit on stdout", row->to);
+	return err_hint(err, "name a folder, or choose --to csv or --to jsonl");
 }
 
 int cmd_export(const struct args *args, struct err **err)
@@ -54,7 +59,7 @@ int cmd_export(const struct args *args, struct err **err)
 	const struct export_row *row = NULL;
 	const char *dest;
 
-	if (row_find(args->value[OPT_TO], &row, err) < 0 || dest_of(args, &dest, err) < 0)
+	if (row_find(args->value[OPT_TO], &row, err) < 0 || dest_of(args, row, &dest, err) < 0)
 		return -1;
 	if (args->operand_count == 0)
 		args->operands[0] = row->of_spec ? "stoker.yaml" : "@last";

@@ -250,8 +250,8 @@ const struct cmd cmd_table[] = {
 	  "section 'driver' of the spec says where the steps run; their image has the spec, and "
 	  "its\n"
 	  "source, in its working directory. Nothing is sent to a service.\n\n"
-	  "DEST or --output is the file; without it a definition, CSV or JSON lines go to stdout.\n"
-	  "The same command renews what it wrote before.",
+	  "DEST or --output is the file; without it, or for -, a definition, CSV or JSON lines go\n"
+	  "to stdout. The same command renews what it wrote before.",
 	  cmd_export, .exits = { EXIT_SPEC, EXIT_REFUSED, EXIT_NOT_FOUND, EXIT_UNREACHABLE },
 	  .examples = { { "stoker export @last --to tensorboard",
 			  "writes the newest run's curves: 'tensorboard --logdir runs' shows "

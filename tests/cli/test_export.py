@@ -157,13 +157,16 @@ def test_lines_have_all_digits_of_what_counts(job):
         (line,) = job.ok("--json", "export", "tb", file, "--to", kind).lines
         assert line == {"run": "tb", "to": kind, "path": str(file), "readings": len(rows)}
         assert file.read_text() == job.ok("export", "tb", "--to", kind).out
+        assert file.read_text() == job.ok("export", "tb", "-", "--to", kind).out
+        assert not (job.source / "-").exists()
         assert [path.name for path in file.parent.iterdir() if path.name.startswith(".")] == []
 
 
 def test_a_wrong_command_is_one_clear_error(job):
     job.run("--id", "tb")
     for options, code, words in [((), 2, "--to tensorboard"), (("--to", "excel"), 2, "excel"),
-                                 (("--json", "--to", "csv"), 2, "--json"), (("/proc/none/x", "--to", "csv"), 4, "/proc/none")]:
+                                 (("--json", "--to", "csv"), 2, "--json"), (("-", "--to", "tensorboard"), 2, "stdout"),
+                                 (("/proc/none/x", "--to", "csv"), 4, "/proc/none")]:
         result = job.stoker("export", "tb", *options)
         assert result.code == code and words in result.err + result.out, str(result)
     assert job.stoker("export", "other", "--to", "csv").code == 9
