@@ -84,8 +84,7 @@ static int print_reading(void *arg, const struct run_reading *reading, struct er
 		csv_add(&line, false, reading->name);
 		out_line("%s,%s,%s", line.text, value, mark);
 	} else
-		out_line("%-*s  %7lld  %4d  %8s  %-16s %s%s%s", time_columns(query),
-			 *at ? at : "-",
+		out_line("%-*s  %7lld  %4d  %8s  %-16s %s%s%s", time_columns(query), *at ? at : "-",
 			 (long long)reading->attempt, reading->node, *step ? step : "-",
 			 reading->name, value, *mark ? "  " : "", mark);
 	return 0;

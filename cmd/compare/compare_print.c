@@ -26,8 +26,7 @@ static void print_break_even(const struct compare_sheet *sheet)
 	} else if (isnan(steps)) {
 		out_line("break-even: not known: steps and compile time of both runs are needed");
 	} else if (isinf(steps)) {
-		out_line("break-even: never: %s compiles longer, and it is not faster",
-			 slower);
+		out_line("break-even: never: %s compiles longer, and it is not faster", slower);
 	} else {
 		out_line("break-even: the longer compilation of %s pays from step %.0f on", slower,
 			 ceil(steps));

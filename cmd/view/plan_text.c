@@ -172,7 +172,8 @@ static void print_change(const json_t *change)
 	AUTO(auto_free) char *old = side_text(json_object_get(change, "old"));
 	AUTO(auto_free) char *new = side_text(json_object_get(change, "new"));
 
-	out_line("  %s: %s %s %s", js_str(change, "field"), old, text_style_arrow(out_style()), new);
+	out_line("  %s: %s %s %s", js_str(change, "field"), old, text_style_arrow(out_style()),
+		 new);
 }
 
 void plan_text_print_changes(const json_t *changes, size_t most)

@@ -273,7 +273,7 @@ def test_a_terminal_shows_local_times_in_80_columns(tmp_path):
     job, _, _ = steady(tmp_path, "step: {number}")
     wanted = [datetime.fromisoformat(row["at"]) + timedelta(hours=9)
               for row in csv.DictReader(io.StringIO(job.ok("metrics", "one", "--csv").out))]
-    with Terminal("metrics", "one", env=job.env(TERM="xterm", TZ="XXX-9"), cwd=job.source) as one:
+    with Terminal("metrics", "one", env=job.env(TERM="xterm", TZ="JST-9"), cwd=job.source) as one:
         assert one.finish() == 0
         rows = one.raw.replace("\r", "").splitlines()
     assert rows[0].split() == ["TIME", "ATTEMPT", "NODE", "STEP", "NAME", "VALUE"]
