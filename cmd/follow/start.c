@@ -28,14 +28,16 @@ struct run_start {
 	struct spec *spec;
 	struct plan *plan;
 	json_t *inputs;
-	struct store *claim; /* where the turn is claimed; NULL: it is not */
+	struct store *place; /* where turns by hand are claimed; NULL: this is none */
+	struct utc newest;   /* turn there, before data was listed */
+	bool claimed;
 	bool nothing_new;
 };
 
 static void start_release(struct run_start *start)
 {
 	json_decref(start->inputs);
-	store_freep(&start->claim);
+	store_freep(&start->place);
 	plan_freep(&start->plan);
 	spec_freep(&start->spec);
 	journal_freep(&start->journal);
@@ -100,33 +102,44 @@ static int find_event(void *arg, const struct event *ev, json_t *row, struct err
 	return 1;
 }
 
-/* A turn begins once the one before has ended, or is left to nobody; of turns that are begun by
- * hand in the same moment, one. Sets start->claim. */
-static int claim_turn(struct run_start *start, struct err **err)
+static int refuse_busy(const char *run, struct err **err)
 {
-	const char *url = js_str(json_object_get(start->plan->json, "promote"), "url");
-	const char *name = js_str(start->plan->json, "name");
-	AUTO(store_freep) struct store *place = NULL;
-	struct open_turn open;
-	int found;
-
-	if (!start->how->retrain || start->how->turn || !url)
-		return 0;
-	if (store_open(url, &place, err) < 0)
-		return -1;
-	found = open_turn_find(start->journal, place, NULL, &open, err);
-	if (found < 0)
-		return -1;
-	if (found == 0 || open.state != TURN_RUN_DRIVEN) {
-		found = hand_turn_claim(start->journal, place, name, start->id, open.run, err);
-		if (found != 0) {
-			start->claim = found > 0 ? TAKE(place) : NULL;
-			return found < 0 ? -1 : 0;
-		}
-	}
-	err_set(err, EXIT_BUSY, "run %s retrains this model now", open.run);
+	err_set(err, EXIT_BUSY, "run %s retrains this model now", run);
 	return err_hint(err, "wait for its end: 'stoker attach %s'; or end it: 'stoker stop %s'",
-			open.run, open.run);
+			run, run);
+}
+
+/* A turn begins once the one before has ended, or is left to nobody. */
+static int look_for_turn(struct run_start *start, struct utc *ret_newest, struct err **err)
+{
+	struct open_turn open;
+	int found = open_turn_find(start->journal, start->place, NULL, &open, err);
+
+	*ret_newest = open.newest;
+	if (found > 0 && open.state == TURN_RUN_DRIVEN)
+		return refuse_busy(open.run, err);
+	return found < 0 ? -1 : 0;
+}
+
+/* Of turns that are begun by hand in the same moment, one runs: whoever has the claim. It is asked
+ * for when there is something new, as most turns that find nothing need none; so another turn may
+ * have come and gone since the data was listed, and have changed what is new. */
+static int claim_turn(void *arg, struct err **err)
+{
+	struct run_start *start = arg;
+	const char *name = js_str(start->plan->json, "name");
+	char other[JOURNAL_RUN_MAX];
+	struct utc newest;
+	int claimed = hand_turn_claim(start->journal, start->place, name, start->id, other, err);
+
+	if (claimed == 0)
+		return refuse_busy(other, err);
+	if (claimed < 0)
+		return -1;
+	start->claimed = true;
+	if (look_for_turn(start, &newest, err) < 0)
+		return -1;
+	return newest.ms == start->newest.ms;
 }
 
 /* The one line of a turn without news. */
@@ -149,21 +162,44 @@ static void tell_nothing_new(const struct run_start *start, struct utc at, const
 	open_turn_tell(start->plan->json, at, "nothing_new", words);
 }
 
+/* Asks once. Returns as inputs_make() does. */
+static int ask_for_inputs(struct run_start *start, struct inputs_ask *ask, struct err **err)
+{
+	const struct args *args = start->args;
+	AUTO(auto_free) char *words = NULL;
+	int found;
+
+	ask->at = clock_utc_now();
+	if (args_moment(args, OPT_AT, ask->at, &ask->at, err) < 0)
+		return -1;
+	if (start->place && look_for_turn(start, &start->newest, err) < 0)
+		return -1;
+	if (!args->given[OPT_AT])
+		ask->at = clock_utc_now();
+	found = inputs_make(start->journal, ask, &start->inputs, &words, err);
+	if (found == 0)
+		tell_nothing_new(start, ask->at, words);
+	else if (found == 1 && words)
+		out_note("%s", words);
+	return found;
+}
+
 /* Fixes what a new run is given; one that exists goes on with what it was given
  * first. */
 static int find_inputs(struct run_start *start, struct err **err)
 {
-	const struct args *args = start->args;
+	const char *url = js_str(json_object_get(start->plan->json, "promote"), "url");
+	bool by_hand = start->how->retrain && !start->how->turn && url;
 	struct inputs_ask ask = {
 		.plan = start->plan->json,
 		.run = start->id,
 		.retrain = start->how->retrain,
-		.at = clock_utc_now(),
-		.at_is_given = args->given[OPT_AT],
+		.at_is_given = start->args->given[OPT_AT],
 		.turn = start->how->turn,
-		.without = args->value[OPT_WITHOUT],
+		.without = start->args->value[OPT_WITHOUT],
+		.may_begin = by_hand ? claim_turn : NULL,
+		.arg = start,
 	};
-	AUTO(auto_free) char *words = NULL;
 	bool exists = false;
 	int found;
 
@@ -172,22 +208,15 @@ static int find_inputs(struct run_start *start, struct err **err)
 		return -1;
 	if (exists)
 		return 0;
-	if (judge_check(start->plan->json, start->journal, err) < 0)
+	if (judge_check(start->plan->json, start->journal, err) < 0 ||
+	    (by_hand && store_open(url, &start->place, err) < 0))
 		return -1;
-	if (args_moment(args, OPT_AT, ask.at, &ask.at, err) < 0)
-		return -1;
-	if (!args->given[OPT_AT])
-		ask.at = clock_utc_now();
-	if (claim_turn(start, err) < 0)
-		return -1;
-	found = inputs_make(start->journal, &ask, &start->inputs, &words, err);
+	do
+		found = ask_for_inputs(start, &ask, err);
+	while (found == INPUTS_OLD);
 	start->nothing_new = found == 0;
-	if (found <= 0 && start->claim)
-		hand_turn_release(start->claim);
-	if (found == 0)
-		tell_nothing_new(start, ask.at, words);
-	else if (found > 0 && words)
-		out_note("%s", words);
+	if (found <= 0 && start->claimed)
+		hand_turn_release(start->place);
 	return found < 0 ? -1 : 0;
 }
 

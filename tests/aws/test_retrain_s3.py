@@ -71,8 +71,14 @@ def test_turns_with_everything_on_s3(far):
     pointer = json.loads(far.objects("models")["current.json"])
     assert (pointer["generation"], pointer["run"], pointer["outputs"]) == (1, "week-1", f"{far.url['results']}/week-1")
     assert [row["jobName"] for row in far.jobs()] == [f"stk-week-1-{phase}-1" for phase in ("train", "evaluate", "infer")]
+    before = far.aws.mark()
     nothing = far.turn("week-2")
     assert nothing.code == 0 and nothing.out.startswith("nothing new: 0 of 5 objects"), nothing
+    # It claims nothing, and writes nothing but its record.
+    asked = [(row["operation"], row["name"].rpartition("/models/")[2]) for row in far.aws.ledger(before)
+             if "/state/" not in row["name"] and "/turns/2031" not in row["name"]]
+    assert [name for operation, name in asked if operation != "ListObjectsV2" and "/data/" not in name] == [
+        "current.json", "entries/1.json", "entries/2.json", "turns/2032-01-07T03:00:00.000Z.json"], asked
     far.put("drops/5.csv", "bad")
     refused = far.turn("week-3")
     assert refused.code == 5 and "accuracy" in refused.text, refused
@@ -91,6 +97,22 @@ def test_turns_with_everything_on_s3(far):
     far.put(f"results/week-1/{file}", "other")
     changed = far.stoker("--json", "lineage", far.url["models"], "--verify")
     assert changed.code == 5 and [row["object"] for row in changed.lines[:-1]] == [f"{far.url['results']}/week-1/{file}"]
+
+
+def test_a_turn_that_another_one_was_faster_than_asks_for_its_data_again(far):
+    """Between its listing and its claim another machine had a turn, and data came in."""
+    far.put("drops/1.csv", "good")
+    go, other = far.root / "go", "2030-12-01T00:00:00.000Z"
+    far.aws.fault("delay", operation="PutObject", key="/data/", until=str(go))
+    slow = far.start("retrain", far.spec_path, "--id", "slow", "--at", "2031-01-07T03:00:00Z", "--until", "train")
+    cli.until(far.aws.struck, slow)
+    far.put("drops/2.csv", "good")
+    far.put(f"models/turns/{other}.json", json.dumps(
+        {"v": 1, "name": "fake", "at": other, "by": "hand", "outcome": "nothing_new"}))
+    go.touch()
+    done = cli.finish(slow)
+    assert done.code == 0 and "2 of 2 objects in " in done.err and "1 of 1 objects in " not in done.err, done
+    assert far.events("slow")[0]["inputs"]["data"]["objects"] == 2
 
 
 @pytest.mark.parametrize("together", [False, True])

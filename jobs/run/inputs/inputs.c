@@ -111,7 +111,13 @@ int inputs_make(struct journal *journal, const struct inputs_ask *ask, json_t **
 	found = inputs_data_add(&inputs, &counts, err);
 	if (found < 0)
 		return -1;
-	*ret_words = inputs_data_words(ask->plan, has_data ? &counts : NULL);
+	if (found > 0 && ask->may_begin) {
+		int may = ask->may_begin(ask->arg, err);
+
+		if (may <= 0)
+			return may < 0 ? -1 : INPUTS_OLD;
+	}
+	*ret_words = inputs_data_words(ask->plan, has_data ? &counts : NULL, found > 0);
 	if (ask->retrain &&
 	    inputs_turn_record(&inputs, found ? ask->run : NULL, *ret_words, &counts, err) < 0)
 		return -1;

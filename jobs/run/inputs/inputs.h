@@ -33,11 +33,18 @@ struct inputs_ask {
 	bool at_is_given;    /* by --at */
 	const json_t *turn;  /* as in the inputs; NULL: no schedule */
 	const char *without; /* id of the run whose data is set aside first; NULL: none */
+	/* Asked once there is something to begin with, before the turn is recorded. Returns 1; 0 if
+	 * another turn was faster, so that all is to be asked for again; -1. NULL: it may begin. */
+	int (*may_begin)(void *arg, struct err **err);
+	void *arg;
 };
 
+#define INPUTS_OLD 2
+
 /* Returns 1 with the inputs, a new reference (NULL: the plan asks for none); 0 if there is nothing
- * new for a retraining, with a record of the turn; -1: EXIT_REFUSED if data, parent or hold-out
- * cannot be used. `ret_words` says what was found, in a line; the caller frees it. */
+ * new for a retraining, with a record of the turn; INPUTS_OLD if may_begin returned 0; -1:
+ * EXIT_REFUSED if data, parent or hold-out cannot be used. `ret_words` says what was found, in a
+ * line; the caller frees it. */
 int inputs_make(struct journal *journal, const struct inputs_ask *ask, json_t **ret,
 		char **ret_words, struct err **err);
 
