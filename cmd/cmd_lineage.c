@@ -94,7 +94,8 @@ static int verify(struct model *model, const char *head_digest, struct err **err
 		js_put_str(line, "head", sum.head[0] ? sum.head : NULL);
 		out_json(line);
 	}
-	out_line("%" PRId64 " entries, %" PRId64 " objects, %s: %s", sum.entries, sum.objects, size,
+	out_line("%" PRId64 " entr%s, %" PRId64 " object%s, %s: %s", sum.entries,
+		 sum.entries == 1 ? "y" : "ies", sum.objects, sum.objects == 1 ? "" : "s", size,
 		 sum.differences == 0 ? "unchanged" : "changed");
 	if (sum.head[0])
 		out_line("digest of the newest entry: %s", sum.head);

@@ -65,13 +65,19 @@ static void print_measured(const json_t *row)
 		 from ? ")" : "");
 }
 
+/* The reason of a no tells the entries that say no; what the others found is shown below. */
 static void print_gate(const json_t *gate)
 {
 	bool passed = js_bool(gate, "passed", false);
+	const json_t *row;
+	size_t i;
 
 	if (gate)
 		out_marked("gate:       ", passed ? MARK_GOOD : MARK_BAD, "%s: %s",
 			   passed ? "passed" : "no", or_dash(js_str(gate, "reason")));
+	json_array_foreach (json_object_get(gate, "entries"), i, row)
+		if (!passed && js_bool(row, "passed", false))
+			out_marked("            ", MARK_GOOD, "%s", or_dash(js_str(row, "reason")));
 }
 
 void stage_text_print(const json_t *status)

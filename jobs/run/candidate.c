@@ -46,7 +46,7 @@ static int choose_output(struct driver *driver, const char *path, struct event *
 	if (*ret_url)
 		EVENT_SET_STR(ev, url, *ret_url);
 	else
-		*ret_words = mem_format("the training left no output '%s'", path);
+		*ret_words = mem_format("the training left no '%s' in STOKER_OUTPUT_DIR", path);
 	return 0;
 }
 

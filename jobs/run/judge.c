@@ -155,9 +155,9 @@ static void add_limit(struct sb *text, const json_t *row)
 		add_number(text, json_number_value(value), 0);
 }
 
-/* Adds "accuracy is 0.31, the baseline's 0.9583". */
+/* Adds "accuracy is 0.31, the baseline's 0.9583"; `pairs`: there is a baseline to drop from. */
 static void add_values(struct sb *text, const struct gate_entry *entry,
-		       const struct gate_result *result)
+		       const struct gate_result *result, bool pairs)
 {
 	/* A mean has digits that no value had. */
 	int digits = result->repeats > 1 ? 12 : 0;
@@ -166,9 +166,7 @@ static void add_values(struct sb *text, const struct gate_entry *entry,
 	add_number(text, result->candidate, digits);
 	if (result->repeats > 1)
 		sb_addf(text, " on average of %d", result->repeats);
-	if (isnan(result->baseline) && result->reason != GATE_NOT_FINITE)
-		return;
-	if (entry->form != GATE_MAX_DROP)
+	if (!pairs)
 		return;
 	sb_adds(text, ", the baseline's ");
 	add_number(text, result->baseline, digits);
@@ -180,7 +178,7 @@ static void add_drop(struct sb *text, const struct gate_entry *entry,
 	const char *side = entry->lower_is_better ? "most" : "least";
 	double reached = result->upper - result->drop;
 
-	add_values(text, entry, result);
+	add_values(text, entry, result, true);
 	if (result->repeats > 1) {
 		sb_addf(text, "; with %g%% confidence it is at %s ", entry->confidence * 100, side);
 		add_number(text,
@@ -230,8 +228,8 @@ static char *words_of(const struct judge *judge, int index, const json_t *row,
 		      const struct gate_result *result)
 {
 	const struct gate_entry *entry = &judge->gate.policy.entries[index];
-	int values =
-		result->repeats * (entry->form == GATE_MAX_DROP && judge->gate.baseline ? 2 : 1);
+	bool pairs = entry->form == GATE_MAX_DROP && judge->gate.baseline;
+	int values = result->repeats * (pairs ? 2 : 1);
 	struct sb text = SB_INIT;
 
 	if (entry->form == GATE_MAX_GAP) {
@@ -240,18 +238,18 @@ static char *words_of(const struct judge *judge, int index, const json_t *row,
 		sb_addf(&text, "%s: %d of %d value%s missing", entry->metric, result->missing,
 			values, values == 1 ? " is" : "s are");
 	} else if (result->reason == GATE_NOT_FINITE) {
-		add_values(&text, entry, result);
+		add_values(&text, entry, result, pairs);
 		sb_adds(&text, ", which is no number to judge by");
 	} else if (result->reason == GATE_NO_BASELINE) {
-		add_values(&text, entry, result);
+		add_values(&text, entry, result, pairs);
 		sb_adds(&text, "; there is no baseline to compare with");
 	} else if (result->reason == GATE_BASELINE_ZERO) {
-		add_values(&text, entry, result);
+		add_values(&text, entry, result, pairs);
 		sb_adds(&text, ", of which a share says nothing");
 	} else if (entry->form == GATE_MAX_DROP) {
 		add_drop(&text, entry, result);
 	} else {
-		add_values(&text, entry, result);
+		add_values(&text, entry, result, pairs);
 		sb_addf(&text, "; it must be at %s ",
 			entry->form == GATE_AT_LEAST ? "least" : "most");
 		add_number(&text, entry->limit, 0);

@@ -68,6 +68,16 @@ def test_data_that_was_refused_is_offered_again_or_left_out(turns):
     assert wrong.code == 9 and "nobody" in wrong.err
 
 
+def test_a_no_shows_what_every_entry_of_the_gate_found(turns):
+    turns.put("1.csv", "bad")
+    turns.write(evaluate={key: value for key, value in turns.spec["evaluate"].items() if key != "metric"},
+                gate=[{"metric": "held", "at_least": 1}, {"metric": "accuracy", "at_least": 0.5}])
+    refused = turns.turn("week-1")
+    held = f"hold-out: {turns.held}\n            ✓ held is 1; it must be at least 1\n"
+    shown = f"✗ no: accuracy is 0; it must be at least 0.5; {held}"
+    assert refused.code == 5 and shown in refused.out and shown in turns.ok("status", "week-1").out, refused
+
+
 def test_data_that_the_promoted_model_has_learnt_cannot_be_left_out(turns):
     turns.put("1.csv", "good")
     assert turns.turn("week-1").code == 0
@@ -102,7 +112,8 @@ def test_data_that_changes_while_a_turn_runs(turns):
 def test_a_turn_needs_enough_data_that_it_can_read(turns):
     turns.put("1.csv", "good")
     turns.write(data={**turns.spec["data"], "min_new": 2})
-    assert turns.turn("week-1").out.startswith("nothing new: 1 of 1 objects")
+    few = turns.turn("week-1").out
+    assert few == f"nothing new: 1 of 1 objects in {turns.drops} is new; a turn needs 2 (data.min_new)\n"
     shutil.rmtree(turns.held)
     turns.put("2.csv", "good")
     bad = turns.turn("week-2")

@@ -147,7 +147,7 @@ static bool is_enough(const struct inputs *inputs, const struct data_counts *cou
 static int refuse_empty(const struct inputs *inputs, const struct data_counts *counts,
 			struct err **err)
 {
-	AUTO(auto_free) char *words = inputs_data_words(inputs->ask->plan, counts);
+	AUTO(auto_free) char *words = inputs_data_words(inputs->ask->plan, counts, true);
 
 	err_set(err, EXIT_REFUSED, "no object of '%s' would be given to the run: %s",
 		data_str(inputs->ask->plan, "url"), words);
@@ -185,7 +185,7 @@ int inputs_data_add(struct inputs *inputs, struct data_counts *ret, struct err *
 	return add_infer(inputs, err) < 0 ? -1 : 1;
 }
 
-char *inputs_data_words(const json_t *plan, const struct data_counts *counts)
+char *inputs_data_words(const json_t *plan, const struct data_counts *counts, bool is_enough)
 {
 	AUTO(sb_release) struct sb words = SB_INIT;
 	const char *url = data_str(plan, "url");
@@ -208,5 +208,8 @@ char *inputs_data_words(const json_t *plan, const struct data_counts *counts)
 	for (size_t i = 0; i < STK_LENGTH(rows); i++)
 		if (rows[i].count > 0)
 			sb_addf(&words, ", %" PRId64 " %s", rows[i].count, rows[i].what);
+	if (!is_enough && counts->fresh > 0)
+		sb_addf(&words, "; a turn needs %" PRId64 " (data.min_new)",
+			js_int(json_object_get(plan, "data"), "min_new", 1));
 	return sb_take(&words);
 }

@@ -42,7 +42,8 @@ int inputs_turn_read_aside(struct inputs *inputs, struct err **err);
  * `ret` is filled in both cases. */
 int inputs_data_add(struct inputs *inputs, struct data_counts *ret, struct err **err);
 json_t *inputs_data_counts(const struct data_counts *counts);
-/* A sentence about the counts; the caller frees it. */
-char *inputs_data_words(const json_t *plan, const struct data_counts *counts);
+/* A sentence about the counts, and what they are too few for unless `is_enough`; the caller frees
+ * it. */
+char *inputs_data_words(const json_t *plan, const struct data_counts *counts, bool is_enough);
 
 #endif

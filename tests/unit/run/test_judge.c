@@ -116,6 +116,19 @@ static void numbers_that_json_cannot_hold_are_read(void **state)
 	}
 }
 
+static void what_is_no_number_is_told_without_a_baseline_that_is_not_there(void **state)
+{
+	struct case_of c = begin(DROP, false);
+
+	(void)state;
+	tell(&c, "candidate", 1, "{'accuracy':'nan','loss':1}");
+	end(&c);
+	assert_false(c.passed);
+	assert_string_equal(c.reason, "accuracy is nan, which is no number to judge by (max_drop "
+				      "0.1%); hold-out: s3://b/holdout");
+	release(&c);
+}
+
 static void what_is_missing_is_counted(void **state)
 {
 	struct case_of c = begin(DROP, true);
@@ -250,6 +263,7 @@ int main(void)
 		cmocka_unit_test(a_no_tells_metric_values_limit_and_hold_out),
 		cmocka_unit_test(a_yes_tells_all_entries),
 		cmocka_unit_test(numbers_that_json_cannot_hold_are_read),
+		cmocka_unit_test(what_is_no_number_is_told_without_a_baseline_that_is_not_there),
 		cmocka_unit_test(what_is_missing_is_counted),
 		cmocka_unit_test(the_first_model_has_nothing_to_drop_from),
 		cmocka_unit_test(repeats_have_an_upper_end),
