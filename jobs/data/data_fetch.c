@@ -72,11 +72,28 @@ static char *path_of(const struct fetch *fetch, const char *url, struct err **er
 
 /* --- files --- */
 
+/* Sets *ret if the file is as the manifest has it. The ETag of a list is its writer's own: nothing
+ * in a file tells it, so there the size alone is compared. */
+static int is_same_file(struct data_row *row, const struct stat *st, bool *ret, struct err **err)
+{
+	struct data_row known = *row;
+	char sha[SHA256_HEX], mtime[UTC_TEXT];
+
+	if (!known.mtime) {
+		*ret = (uint64_t)st->st_size == known.size;
+		return 0;
+	}
+	row->size = (uint64_t)st->st_size;
+	row->mtime = clock_utc_format(
+		(struct utc){ (int64_t)st->st_mtim.tv_sec * 1000 + st->st_mtim.tv_nsec / 1000000 },
+		mtime);
+	row->sha256 = NULL;
+	return data_turn_same(row, &known, sha, ret, err);
+}
+
 static int link_file(const struct fetch *fetch, struct data_row *row, struct err **err)
 {
 	AUTO(auto_free) char *path = path_of(fetch, row->url, err);
-	struct data_row known = *row;
-	char sha[SHA256_HEX], mtime[UTC_TEXT];
 	struct stat st;
 	bool same;
 
@@ -84,12 +101,7 @@ static int link_file(const struct fetch *fetch, struct data_row *row, struct err
 		return -1;
 	if (lstat(row->url, &st) < 0 || !S_ISREG(st.st_mode))
 		return fail_changed(err, row->url);
-	row->size = (uint64_t)st.st_size;
-	row->mtime = clock_utc_format(
-		(struct utc){ (int64_t)st.st_mtim.tv_sec * 1000 + st.st_mtim.tv_nsec / 1000000 },
-		mtime);
-	row->sha256 = NULL;
-	if (data_turn_same(row, &known, sha, &same, err) < 0)
+	if (is_same_file(row, &st, &same, err) < 0)
 		return -1;
 	if (!same)
 		return fail_changed(err, row->url);
@@ -208,7 +220,7 @@ static int fetch_object(struct fetch *fetch, const struct data_row *row, struct 
 
 static int fetch_row(struct fetch *fetch, struct data_row *row, struct err **err)
 {
-	if (row->url[0] == '/' && row->mtime)
+	if (row->url[0] == '/')
 		return link_file(fetch, row, err);
 	if (text_starts(row->url, "s3://") && strchr(row->url + strlen("s3://"), '/'))
 		return fetch_object(fetch, row, err);

@@ -84,3 +84,19 @@ def test_a_file_that_changes_before_it_is_linked_ends_the_run(job):
     job.run("--id", "one", code=4)
     ends = [row for row in job.ok("events", "one").lines if row["event"] == "attempt.ended"]
     assert f"'{job.data}/a' is no longer what the manifest of this run lists" in ends[-1]["evidence"]
+
+
+def test_the_files_of_a_list_are_linked(job):
+    """Their ETags are the list's own; their sizes are compared."""
+    put(job, "a", "one")
+    listed = job.root / "list.jsonl"
+    job.write(data={"url": str(listed), "fetch": True}, compile=None, retry={"attempts": 2, "backoff": {"first": "0s", "max": "0s"}})
+    job.extra(given.sees(job.given))
+    listed.write_text(json.dumps({"url": f"{job.data}/a", "size": 3, "etag": "v1"}))
+    job.run("--id", "one")
+    line, = given.seen(job.given)
+    assert [file for file in line["files"].values()] == [["one", True]]
+    listed.write_text(json.dumps({"url": f"{job.data}/a", "size": 4, "etag": "v1"}))
+    job.run("--id", "two", code=4)
+    ends = [row for row in job.ok("events", "two").lines if row["event"] == "attempt.ended"]
+    assert f"'{job.data}/a' is no longer what the manifest of this run lists" in ends[-1]["evidence"]
