@@ -110,9 +110,9 @@ static int make_alarm(const struct args *args, const struct schedule_kind *kind,
 }
 
 /* An alarm has nothing of this shell's environment. */
-static int refuse_own_secrets(const struct args *args, const json_t *plan, struct err **err)
+static int refuse_own_secrets(const struct args *args, const struct spec *spec, struct err **err)
 {
-	const json_t *secrets = json_object_get(plan, "secrets"), *source;
+	const json_t *secrets = spec_get(spec, SPEC_SECRETS), *source;
 	const char *name;
 
 	json_object_foreach ((json_t *)(uintptr_t)secrets, name, source)
@@ -190,7 +190,7 @@ static int add(const struct args *args, const struct schedule_kind *kind, struct
 				"s3://bucket/models/%s}",
 				name);
 	}
-	if (refuse_own_secrets(args, plan->json, err) < 0 ||
+	if (refuse_own_secrets(args, spec, err) < 0 ||
 	    schedule_entry_read(journal, name, &former, err) < 0 ||
 	    check_former(former, url, err) < 0 || read_former_pin(url, &pinned, err) < 0 ||
 	    make_alarm(args, kind, journal_url(journal), spec, &alarm, err) < 0)
@@ -238,7 +238,8 @@ int cmd_schedule_add(const struct args *args, struct err **err)
 	code = spec_from_args(args, args->operands[0], &spec, err);
 	if (code != 0)
 		return code;
-	if (make_alarm(args, kind, journal_url(journal), spec, &alarm, err) < 0)
+	if (refuse_own_secrets(args, spec, err) < 0 ||
+	    make_alarm(args, kind, journal_url(journal), spec, &alarm, err) < 0)
 		return -1;
 	if (out_is_json())
 		print_alarm(kind, alarm);

@@ -139,8 +139,10 @@ def test_variables_are_what_they_were_and_secrets_of_the_shell_are_refused(turns
     assert unset.code == 3 and "STEM" in unset.err
     turns.write(env=None, secrets={"KEY": "env:KEY"})
     before = turns.table.read_text()
-    done = turns.stoker("schedule", "add", turns.spec_path, "--to", "cron", env={"KEY": "hush"})
-    assert done.code == 3 and "secret 'KEY' comes from this shell's environment" in done.err and "hush" not in done.text, done
+    for words in ((), ("--print",)):
+        done = turns.stoker("schedule", "add", turns.spec_path, "--to", "cron", *words, env={"KEY": "hush"})
+        assert done.code == 3 and "secret 'KEY' comes from this shell's environment" in done.err, done
+        assert "hush" not in done.text and done.out == ""
     assert turns.table.read_text() == before
 
 
