@@ -13,40 +13,18 @@
 
 /* ---- what the steps need and cannot be given here ---- */
 
-/* Variables that were asked for while the spec was read: names alone, in that order. */
-static struct {
-	char **names;
-	size_t count;
-} asked;
-
-static const char *note_variable(const char *name)
-{
-	for (size_t i = 0; i < asked.count; i++)
-		if (strcmp(asked.names[i], name) == 0)
-			return getenv(name);
-	auto_strv_add(&asked.names, &asked.count, name);
-	return getenv(name);
-}
-
 /* The values may be secrets, so none is written. */
-static void warn_of_variables(const struct args *args)
+static void warn_of_variables(const struct spec *spec)
 {
-	AUTO(problems_release) struct problems problems = { 0 };
-	AUTO(spec_freep) struct spec *again = NULL;
-	AUTO(err_freep) struct err *unread = NULL;
+	json_t *variables = (json_t *)(uintptr_t)spec_variables(spec), *ignored;
 	AUTO(sb_release) struct sb names = SB_INIT;
+	const char *name;
 
-	const struct spec_changes changes = { args->uses, args->sets };
-
-	if (spec_load(args->operands[0], &changes, note_variable, &again, &problems, &unread) < 0)
-		asked.count = 0;
-	for (size_t i = 0; i < asked.count; i++)
-		sb_addf(&names, "%s%s", i > 0 ? ", " : "", asked.names[i]);
-	if (asked.count > 0)
+	json_object_foreach (variables, name, ignored)
+		sb_addf(&names, "%s%s", names.len > 0 ? ", " : "", name);
+	if (names.len > 0)
 		out_warning("the spec expands %s: each step needs %s in its environment",
-			    names.text, asked.count == 1 ? "it" : "them");
-	auto_strv(&asked.names);
-	asked.count = 0;
+			    names.text, json_object_size(variables) == 1 ? "it" : "them");
 }
 
 /* ---- the definition ---- */
@@ -158,7 +136,7 @@ int export_workflow(const struct args *args, enum workflow_kind kind, const char
 	job.region = kind == WORKFLOW_AIRFLOW ? aws_region_option() : aws_region(&no_region);
 	if (make(&job, kind, &text, err) < 0 || write_to(dest, text, err) < 0)
 		return -1;
-	warn_of_variables(args);
+	warn_of_variables(spec);
 	tell(&job, to, dest);
 	return EXIT_DONE;
 }

@@ -21,6 +21,7 @@ struct expander {
 	struct arena *arena;
 	struct reporter *reporter;
 	spec_getenv_fn *getenv_fn;
+	json_t *names; /* of variables that were met; NULL: not wanted */
 	size_t bytes;
 	bool full; /* the bound was reported */
 };
@@ -156,6 +157,8 @@ static const char *expand_one(struct expander *x, const struct node *node, const
 	if (*after == ':' && memmem(after, (size_t)(end - after), "${", 2))
 		return malformed(x, node, path, "another '${' inside a default");
 	value = x->getenv_fn(name);
+	if (x->names)
+		js_put(x->names, name, json_true());
 	if (value && (*value || *after == '}')) {
 		if (!text_is_utf8(value, strlen(value)))
 			return malformed(x, node, path, "the value of a variable is not UTF-8");
@@ -231,9 +234,11 @@ static void walk(struct expander *x, struct node *node, const struct path *path)
 }
 
 void expand_tree(struct arena *arena, struct reporter *reporter, spec_getenv_fn *getenv_fn,
-		 struct node *root)
+		 struct node *root, json_t *names)
 {
-	struct expander x = { .arena = arena, .reporter = reporter, .getenv_fn = getenv_fn };
+	struct expander x = {
+		.arena = arena, .reporter = reporter, .getenv_fn = getenv_fn, .names = names
+	};
 
 	/* The content of x-… counts only where an alias brings it. */
 	for (size_t i = 0; i < root->count; i++) {
@@ -242,4 +247,9 @@ void expand_tree(struct arena *arena, struct reporter *reporter, spec_getenv_fn 
 		if (!field_is_own(root->entries[i].key))
 			walk(&x, root->entries[i].value, &at);
 	}
+}
+
+const json_t *spec_variables(const struct spec *spec)
+{
+	return spec->variables;
 }

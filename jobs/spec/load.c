@@ -103,6 +103,7 @@ static struct spec *spec_begin(const struct request *request)
 	spec->sets = joined(changes ? changes->sets : NULL, NULL);
 	spec->files = request->files ? json_incref(request->files) : json_object();
 	spec->getenv_fn = request->getenv_fn ? request->getenv_fn : process_getenv;
+	spec->variables = json_object();
 	spec->arena = node_arena_new();
 	return spec;
 }
@@ -116,7 +117,7 @@ static int read_layers(struct binder *binder)
 		return -1;
 	profiles_apply(binder);
 	set_apply(spec->arena, &binder->reporter, spec->tree, spec->sets);
-	expand_tree(spec->arena, &binder->reporter, binder->getenv_fn, spec->tree);
+	expand_tree(spec->arena, &binder->reporter, binder->getenv_fn, spec->tree, spec->variables);
 	config_apply(binder);
 	place_paths(binder);
 	return 0;

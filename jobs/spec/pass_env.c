@@ -21,6 +21,7 @@ static void check_one(struct binder *binder, const char *name, size_t index)
 	AUTO(auto_free) char *member = mem_format("[%zu]", index);
 	const char *value = binder->getenv_fn(name);
 
+	js_put(binder->spec->variables, name, json_true());
 	if (row && row->uses & VAR_PASSED)
 		problem_hint(spec_lint(binder, SPEC_PASS_ENV, member,
 				       "'%s' is passed anyway, and is no part of the graph key",

@@ -28,6 +28,7 @@ struct spec {
 	json_t *env_files; /* see env_file.c; NULL before it is read */
 	json_t *passed;    /* see pass_env.c; NULL before it is read */
 	json_t *derived;   /* see spec_derived() */
+	json_t *variables; /* see spec_variables() */
 	json_t *here;      /* see spec_here() */
 	/* Entry that the user wrote for each row (in lists: for the first item that has it),
 	 * NULL if none. */
@@ -103,9 +104,10 @@ void load_resolve(struct binder *binder);
 /* --- expand.c --- */
 
 /* Expands the variables in every value below `root` in place and reports those that are unset or
- * malformed; such values are marked unknown. */
+ * malformed; such values are marked unknown. `names`: an object that has the name of each then;
+ * NULL: not wanted. */
 void expand_tree(struct arena *arena, struct reporter *reporter, spec_getenv_fn *getenv_fn,
-		 struct node *root);
+		 struct node *root, json_t *names);
 
 /* --- env_file.c, pass_env.c: variables that the spec names and does not hold --- */
 

@@ -191,6 +191,9 @@ json_t *spec_metrics(const struct spec *spec);
 /* The derived values: an array of {"field","expression","value": as text, of a number the shortest
  * digits that read back the same}, in spec order; NULL: none. Borrowed. */
 const json_t *spec_derived(const struct spec *spec);
+/* The variables of this shell that the spec, or the user's configuration, names: an object with the
+ * name of each, in that order. Not those that stoker itself reads. Borrowed. */
+const json_t *spec_variables(const struct spec *spec);
 /* Returns USD per hour and node: resources.price or, if that is auto, the catalogue's. 0: not
  * known. */
 double spec_price(const struct spec *spec);

@@ -97,6 +97,7 @@ def test_words_reach_bash_and_jinja_as_they_are(turn):
 
 def test_a_file_is_written_whole_and_told(turn):
     for kind in KINDS:
+        assert "the spec expands" not in turn.ok(*STATE, "export", "--to", kind).err
         row, = turn.ok("--json", *STATE, "export", "stoker.yaml", "--to", kind, "-o", f"{kind}.out").lines
         assert row == {"to": kind, "path": f"{kind}.out", "steps": PHASES}
         text = (turn.source / f"{kind}.out").read_text()
@@ -110,7 +111,7 @@ def test_no_secret_is_in_any_of_them(turn):
                tags={"token": "tag-word"})
     for kind in KINDS:
         made = turn.ok(*STATE, "export", "--to", kind, env={"HIDDEN_WORD": "hunter2"})
-        assert "HIDDEN_WORD" in made.err
+        assert "the spec expands HIDDEN_WORD: each step needs it in its environment" in made.err
         for word in ("hunter2", "secretsmanager", "wandb", "tag-word"):
             assert word not in made.out + made.err
         refused = turn.stoker(*STATE, "export", "--to", kind, "--set", "env.API_TOKEN=hunter2", env={"HIDDEN_WORD": "x"})

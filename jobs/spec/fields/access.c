@@ -273,6 +273,7 @@ void spec_freep(struct spec **spec)
 	json_decref((*spec)->env_files);
 	json_decref((*spec)->passed);
 	json_decref((*spec)->derived);
+	json_decref((*spec)->variables);
 	json_decref((*spec)->here);
 	node_arena_freep(&(*spec)->arena);
 	free((*spec)->file);

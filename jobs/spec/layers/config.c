@@ -143,7 +143,7 @@ void config_apply(struct binder *binder)
 
 	if (!config)
 		return;
-	expand_tree(spec->arena, &binder->reporter, binder->getenv_fn, config);
+	expand_tree(spec->arena, &binder->reporter, binder->getenv_fn, config, spec->variables);
 	leave_out(config, engine && engine->value->kind == NODE_SCALAR
 				  ? engine->value->text
 				  : field_table[SPEC_ENGINE].fallback);
@@ -192,7 +192,7 @@ int spec_configuration(spec_getenv_fn *getenv_fn, char **ret_state, char **ret_r
 
 	*ret_state = *ret_region = NULL;
 	if (tree)
-		expand_tree(arena, &binder.reporter, getenv_fn, tree);
+		expand_tree(arena, &binder.reporter, getenv_fn, tree, NULL);
 	*ret_state = tree ? state_of(&binder, tree) : NULL;
 	*ret_region = aws ? text_at(&binder, aws->value, "region", "aws.region") : NULL;
 	problems_finish(&problems, path ? path : "");
