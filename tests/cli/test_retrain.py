@@ -149,6 +149,16 @@ def test_a_candidate_that_is_damaged_before_its_promotion_is_refused_once_and_fo
     assert turns.turn("week-3").code == 0 and turns.given("week-3") == {"2.csv": False}
 
 
+def test_a_training_that_left_no_model_where_the_spec_says(turns):
+    turns.put("1.csv", "good")
+    turns.write(promote={"url": str(turns.models), "from": "output:best"})
+    failed = turns.turn("week-1")
+    assert failed.code == 1 and "the training left no 'best' in STOKER_OUTPUT_DIR" in failed.out, failed
+    turns.write(promote={"url": str(turns.models)})
+    assert turns.turn("week-2").code == 0
+    assert turns.ok("lineage", turns.models, "--verify").out.startswith("1 entry, ")
+
+
 def test_a_service_ends_the_command_before_there_is_a_run(turns):
     """Exit code 8, by which an exported workflow repeats the step; the same command then goes on."""
     turns.put("1.csv", "good")
