@@ -143,14 +143,14 @@ static int find_known(struct journal *journal, json_t *ret, struct err **err)
 	return 0;
 }
 
-static const char *state_of(const struct sweep_seen *seen, bool stopped)
+static const char *state_of(const struct sweep_seen *seen, bool stopped, const json_t *record)
 {
 	if (seen->going > 0)
 		return "running";
 	if (stopped)
 		return "stopped";
 	if (seen->waiting > 0)
-		return "waiting";
+		return sweep_record_limit(record, seen->cost) ? "refused" : "waiting";
 	return seen->succeeded > 0 ? "succeeded" : "failed";
 }
 
@@ -178,7 +178,7 @@ int sweep_view(struct journal *journal, const json_t *record, const json_t *earl
 	json_array_foreach (json_object_get(record, "cells"), i, cell)
 		if (see_cell(journal, cell, i, known, earlier, &seen, cells, err) < 0)
 			return -1;
-	js_put_str(view, "state", state_of(&seen, stopped > 0));
+	js_put_str(view, "state", state_of(&seen, stopped > 0, record));
 	js_put(view, "stopped", json_boolean(stopped > 0));
 	js_put(view, "cost", json_real(seen.cost));
 	if (sweep_view_exit_code(view) != EXIT_DETACHED)
@@ -194,6 +194,8 @@ int sweep_view_exit_code(const json_t *view)
 		return EXIT_DETACHED;
 	if (js_is(view, "state", "stopped"))
 		return EXIT_STOPPED;
+	if (js_is(view, "state", "refused"))
+		return EXIT_GATE;
 	return js_is(view, "state", "succeeded") ? EXIT_DONE : EXIT_RUN_FAILED;
 }
 

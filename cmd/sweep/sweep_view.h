@@ -13,10 +13,11 @@ int sweep_view_find(const struct args *args, enum journal_mode mode, struct jour
 		    json_t **ret_record, struct err **err);
 
 /* Sees what became of each run. Returns the object that `status --json SWEEP` prints: its state is
- * "running" while a run goes on, "stopped", "waiting" while runs have not begun, or "succeeded" if
- * any has, else "failed". A run whose journal is damaged is "damaged" and keeps back no other; the
- * first such damage is in *ret_damage, which the caller frees. `earlier`: an earlier look at the
- * same sweep, whose runs that had ended are not read again; NULL: none. */
+ * "running" while a run goes on, "stopped", "refused" if a limit of the sweep keeps runs from
+ * beginning, "waiting" while runs have not begun, or "succeeded" if any has, else "failed". A run
+ * whose journal is damaged is "damaged" and keeps back no other; the first such damage is in
+ * *ret_damage, which the caller frees. `earlier`: an earlier look at the same sweep, whose runs
+ * that had ended are not read again; NULL: none. */
 int sweep_view(struct journal *journal, const json_t *record, const json_t *earlier, json_t **ret,
 	       struct err **ret_damage, struct err **err);
 

@@ -360,29 +360,16 @@ static void stop_all(struct sweep_work *work, const char *reason)
 	}
 }
 
-/* Returns the limit of the sweep that is reached; NULL: none is. */
-static const char *limit_of(const struct sweep_work *work)
+static void keep_limits(struct sweep_work *work)
 {
-	const json_t *record = work->options->record;
-	int64_t deadline = js_int(record, "deadline_ms", 0);
+	const char *limit = NULL;
+	AUTO(auto_free) char *reason = NULL;
 	double cost = 0;
-	struct utc created;
 
 	for (size_t i = 0; i < work->count; i++)
 		cost += work->runs[i].cost;
-	if (json_object_get(record, "cost") && cost >= js_real(record, "cost", 0))
-		return "sweep.stop_when.cost";
-	if (deadline > 0 && clock_utc_parse(js_str(record, "created"), &created) &&
-	    clock_utc_now().ms - created.ms >= deadline)
-		return "sweep.stop_when.deadline";
-	return NULL;
-}
-
-static void keep_limits(struct sweep_work *work)
-{
-	const char *limit = work->stopping ? NULL : limit_of(work);
-	AUTO(auto_free) char *reason = NULL;
-
+	if (!work->stopping)
+		limit = sweep_record_limit(work->options->record, cost);
 	if (!limit || count_in(work, SWEEP_WAITS) + count_in(work, SWEEP_GOES) == 0)
 		return;
 	work->gated = true;

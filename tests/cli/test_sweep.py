@@ -261,6 +261,11 @@ def test_limits_of_all_runs(job, limit):
     assert {row["verdict"] for row in result.lines} == {"stopped"}
     assert f"sweep.stop_when.{limit}" in result.lines[0]["why"] and len(runs_of(job)) == 2
     assert job.sweep("--id", "lim", "--json", code=5).lines == result.lines and len(runs_of(job)) == 2
+    # Nothing of it will begin, so nobody waits for that.
+    assert job.stoker("wait", "lim").code == 5
+    (status,) = job.ok("status", "lim", "--json").lines
+    assert (status["state"], status["exit_code"]) == ("refused", 5)
+    job.ok("rm", "lim")
 
 
 def test_all_cells_fail(job):

@@ -299,6 +299,19 @@ int sweep_record_clear(struct journal *journal, const char *id, struct err **err
 	return remove_object(journal, key, err);
 }
 
+const char *sweep_record_limit(const json_t *record, double cost)
+{
+	int64_t deadline = js_int(record, "deadline_ms", 0);
+	struct utc created;
+
+	if (json_object_get(record, "cost") && cost >= js_real(record, "cost", 0))
+		return "sweep.stop_when.cost";
+	if (deadline > 0 && clock_utc_parse(js_str(record, "created"), &created) &&
+	    clock_utc_now().ms - created.ms >= deadline)
+		return "sweep.stop_when.deadline";
+	return NULL;
+}
+
 int sweep_record_remove(struct journal *journal, const char *id, struct err **err)
 {
 	AUTO(auto_free) char *key = mem_format(KEY, id);

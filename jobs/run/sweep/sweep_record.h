@@ -44,6 +44,10 @@ int sweep_record_stop(struct journal *journal, const char *id, const char *reaso
 int sweep_record_is_stopped(struct journal *journal, const char *id, char **ret_reason,
 			    struct err **err);
 
+/* Returns the limit of the sweep that is reached now that its runs have cost so much, as the spec
+ * calls it; NULL: none is. Nothing of it begins any more, unless the spec is given another. */
+const char *sweep_record_limit(const json_t *record, double cost);
+
 /* Forgets the sweep; its runs stay. */
 int sweep_record_remove(struct journal *journal, const char *id, struct err **err);
 /* Takes back the stop of an earlier sweep of this id, which is forgotten. */
