@@ -90,6 +90,8 @@ static void print_sheet(const struct compare_sheet *sheet, const struct args *ar
 	}
 	if (args->given[OPT_CSV]) {
 		compare_text_csv(sheet, &text);
+		text.len -= text.len > 0; /* out_block() ends the last line */
+		text.text[text.len] = '\0';
 	} else if (args->given[OPT_MARKDOWN]) {
 		compare_text_markdown(sheet, &text);
 	} else {
