@@ -180,7 +180,8 @@ static void compare_curves(const struct measured_run *runs, size_t count, size_t
 					n[side]++;
 				}
 		}
-		if (!all)
+		/* A side without a run that counts has no value, which is not NaN. */
+		if (!all || n[0] == 0 || n[1] == 0)
 			continue;
 		row->last_step = first->points[k].step;
 		row->base_value = sum[0] / n[0];

@@ -397,6 +397,19 @@ static void a_curve_that_is_alone_keeps_what_is_said_of_it(void **state)
 	}
 }
 
+static void a_baseline_that_does_not_count_has_no_value(void **state)
+{
+	struct measured_run runs[2] = { { .row = SIZE_MAX }, { .row = 1 } };
+	struct comparison_row rows[2] = { { .first = 0 }, { .first = 1, .runs = 1 } };
+
+	(void)state;
+	curve_add(&runs[1].curve, 5, 0.5);
+	curve_sort(&runs[1].curve);
+	comparison_make(runs, 2, rows, 2);
+	assert_int_equal(rows[1].last_step, -1);
+	curve_release(&runs[1].curve);
+}
+
 static void the_longer_compilation_pays_from_a_step_on(void **state)
 {
 	struct comparison_row slow = { .compile = 10, .mean = 1 },
@@ -467,6 +480,7 @@ int main(void)
 		cmocka_unit_test(the_log_tells_steps_behind_the_first_ones),
 		cmocka_unit_test(curves_are_compared_at_steps_that_all_have),
 		cmocka_unit_test(a_curve_that_is_alone_keeps_what_is_said_of_it),
+		cmocka_unit_test(a_baseline_that_does_not_count_has_no_value),
 		cmocka_unit_test(the_longer_compilation_pays_from_a_step_on),
 		cmocka_unit_test(settings_of_data_evaluation_and_precision_decide_about_quality),
 	};
