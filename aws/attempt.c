@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "aws/credentials/settings.h"
+#include "aws/http/patience.h"
 #include "jobs/base/hash.h"
 
 /* ---- the region of a bucket ---- */
@@ -215,7 +216,7 @@ static int attempts_max(const struct aws_request *request)
 	if (!set)
 		set = aws_config_value(aws_profile(), "max_attempts");
 	count = retry_attempts(set, is_s3(request));
-	return aws_is_brief() && count > AWS_BRIEF_ATTEMPTS ? AWS_BRIEF_ATTEMPTS : count;
+	return patience_is_limited() && count > AWS_BRIEF_ATTEMPTS ? AWS_BRIEF_ATTEMPTS : count;
 }
 
 /* True if the host is unreachable, or silent. */
@@ -234,7 +235,7 @@ static bool attempt_back_off(struct aws_request *request, const struct http_repl
 	uint32_t chance;
 	struct mono due;
 
-	if (aws_is_brief() && is_unreachable(response)) {
+	if (patience_is_limited() && is_unreachable(response)) {
 		brief_add_unreachable(request->out.where.host.text, response->why);
 		return false;
 	}
@@ -320,10 +321,6 @@ static void transmit(struct aws_request *request, const struct sigv4_identity *w
 	wire.sink_arg = request;
 	wire.reply_max = request->call.reply_max;
 	wire.silent_ms = request->call.silent_ms;
-	if (aws_is_brief()) {
-		wire.connect_ms = AWS_BRIEF_CONNECT_MS;
-		wire.silent_ms = AWS_BRIEF_MS;
-	}
 	if (request->delivered) {
 		request->delivered = false;
 		request->call.restart(request->call.sink_arg);

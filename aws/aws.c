@@ -13,7 +13,7 @@ int aws_open_keyless(struct aws **ret, struct err **err)
 	AUTO(aws_freep) struct aws *aws = mem_zero(1, sizeof *aws);
 	struct http_settings settings = { aws_ca_bundle(), AWS_CONNECTIONS };
 
-	if (aws_settings_check(err) < 0 || http_new(&settings, &aws->http, err) < 0)
+	if (http_new(&settings, &aws->http, err) < 0 || aws_settings_check(err) < 0)
 		return -1;
 	aws->keys = sigv4_keys_new();
 	aws->clock_skews = clock_skews_new();

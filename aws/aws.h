@@ -132,14 +132,10 @@ int aws_perform(struct aws *aws, const struct aws_call *call, struct aws_reply *
 		struct err **err);
 void aws_reply_release(struct aws_reply *reply); /* for AUTO() */
 
-/* Set at the start of a process that prefers to go on without an answer: a host that does not
- * answer within AWS_BRIEF_MS is not asked again, a throttled or failing request is attempted at
- * most AWS_BRIEF_ATTEMPTS times, and credentials that could not be had are not asked for again. */
-#define AWS_BRIEF_CONNECT_MS 3000
-#define AWS_BRIEF_MS         6000
-#define AWS_BRIEF_ATTEMPTS   3
-void aws_brief(bool is_brief);
-bool aws_is_brief(void);
+/* In a process of limited patience (http/patience.h) a host that did not answer is not asked again,
+ * a throttled or failing request is attempted at most AWS_BRIEF_ATTEMPTS times, and credentials
+ * that could not be had are not asked for again. */
+#define AWS_BRIEF_ATTEMPTS 3
 /* Runs one turn of the caller's own wait, a second at most. Returns -1 if waiting should stop;
  * nothing was done then. */
 int aws_wait_turn(struct aws *aws, struct err **err);

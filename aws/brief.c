@@ -1,8 +1,9 @@
-/* Brief mode, for a process that would rather go on without an answer: see aws_brief() in aws.h. */
+/* Hosts that did not answer a process of limited patience: see http/patience.h. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "aws/http/patience.h"
 #include "aws/request.h"
 #include "jobs/base/auto.h"
 
@@ -10,27 +11,16 @@
 
 static struct {
 	pthread_mutex_t lock;
-	bool is_brief;
 	struct {
 		char *host, *why; /* owned, to the end of the process */
 	} away[HOSTS_MAX];
 	size_t count;
 } brief = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-void aws_brief(bool is_brief)
-{
-	brief.is_brief = is_brief;
-}
-
-bool aws_is_brief(void)
-{
-	return brief.is_brief;
-}
-
 void brief_add_unreachable(const char *host, const char *why)
 {
 	pthread_mutex_lock(&brief.lock);
-	if (brief.is_brief && brief.count < HOSTS_MAX) {
+	if (patience_is_limited() && brief.count < HOSTS_MAX) {
 		brief.away[brief.count].host = mem_copy(host);
 		brief.away[brief.count++].why = mem_copy(why);
 	}
@@ -42,7 +32,7 @@ int brief_check(const char *host, struct err **err)
 	const char *why = NULL;
 
 	pthread_mutex_lock(&brief.lock);
-	for (size_t i = 0; brief.is_brief && i < brief.count; i++)
+	for (size_t i = 0; i < brief.count; i++)
 		if (strcmp(brief.away[i].host, host) == 0)
 			why = brief.away[i].why;
 	pthread_mutex_unlock(&brief.lock);

@@ -95,7 +95,7 @@ void attempt_step(struct aws *aws);
 /* Returns the region of a bucket that is not in the configured region; NULL: not known. */
 const char *attempt_bucket_region(const struct aws *aws, const char *bucket);
 
-/* --- brief.c: does nothing unless the process is brief (aws_brief()) --- */
+/* --- brief.c: does nothing unless patience is limited (http/patience.h) --- */
 
 void brief_add_unreachable(const char *host, const char *why);
 int brief_check(const char *host, struct err **err); /* -1: the host was unreachable a moment ago */

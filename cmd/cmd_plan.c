@@ -1,8 +1,8 @@
 /* plan: what a run would do and why. Changes nothing anywhere. */
 #include <string.h>
 
-#include "aws/aws.h"
 #include "aws/credentials/settings.h"
+#include "aws/http/patience.h"
 #include "cmd/args/machine_here.h"
 #include "cmd/args/spec_args.h"
 #include "cmd/cmd.h"
@@ -10,6 +10,7 @@
 #include "cmd/sweep/sweep_plan.h"
 #include "cmd/view/cost_view.h"
 #include "cmd/view/mode_comparison_view.h"
+#include "cmd/view/plan_requests.h"
 #include "cmd/view/plan_text.h"
 #include "cmd/view/retrain_known.h"
 #include "cmd/view/retrain_view.h"
@@ -195,35 +196,6 @@ static void print_plan(const json_t *plan, const struct cache_view *view, const 
 	print_not_held(plan);
 }
 
-/* Returns the request of a phase, borrowed, but none of a stage's phase 1; NULL: none. */
-static const json_t *request_of(const json_t *requests, enum phase phase)
-{
-	const json_t *request;
-	size_t i;
-
-	json_array_foreach (requests, i, request)
-		if (js_is(request, "phase", flow_phase_names[phase]) &&
-		    !json_object_get(request, "stage"))
-			return request;
-	return NULL;
-}
-
-/* Returns the difference between the two phases that start a job: in the orders of their agents,
- * or in the member `sent` of the request. NULL if there is a single phase. */
-static json_t *difference_of(const json_t *requests, const char *sent)
-{
-	static const enum phase phases[] = { PHASE_PRECOMPILE, PHASE_TRAIN };
-	const json_t *sides[2];
-
-	for (size_t i = 0; i < 2; i++) {
-		const json_t *request = request_of(requests, phases[i]);
-		const json_t *sends = json_object_get(request, "sends");
-
-		sides[i] = sent ? json_object_get(json_array_get(sends, 0), sent) : request;
-	}
-	return sides[0] && sides[1] ? order_difference(sides[0], sides[1]) : NULL;
-}
-
 /* Adds a fact that could not be asked for: a row of `rows`, for JSON. */
 static void add_unknown(const char *what, const char *reason, const char *hint, json_t *rows)
 {
@@ -237,8 +209,8 @@ static void print_unknown(const char *label, const char *what, const struct err 
 {
 	if (!why)
 		return;
-	out_line("%-8s not known: %s", label, why->message);
-	add_unknown(what, why->message, why->hint, rows);
+	out_line("%-8s not known: %s", label, patience_reason(why));
+	add_unknown(what, patience_reason(why), why->hint, rows);
 }
 
 /* Returns the facts that are unknown: an array, empty if all are known, and prints them. The
@@ -246,15 +218,16 @@ static void print_unknown(const char *label, const char *what, const struct err 
 static json_t *print_all_unknown(const json_t *plan, const struct cache_view *view,
 				 const struct err *runs, const struct err *promoted)
 {
-	AUTO(err_freep) struct err *region = NULL;
+	AUTO(err_freep) struct err *region = NULL, *account = NULL;
 	const json_t *image = json_object_get(plan, "image");
 	const char *unresolved = js_str(image, "unknown");
 	json_t *rows = json_array();
 
-	if (view->verdict == CACHE_UNKNOWN) {
+	if (view->verdict == CACHE_UNKNOWN)
 		add_unknown("cache", view->reason, view->hint, rows);
-	} else if (unresolved) {
-		out_line("image:   not known: %s; the job is submitted with its tag", unresolved);
+	if (unresolved && (view->verdict != CACHE_UNKNOWN || patience_is_offline())) {
+		out_line("image:   not known: %s%s", unresolved,
+			 patience_is_offline() ? "" : "; the job is submitted with its tag");
 		add_unknown("image", unresolved, js_str(image, "hint"), rows);
 	}
 	if (machine_here_unknown(plan)) {
@@ -264,6 +237,10 @@ static json_t *print_all_unknown(const json_t *plan, const struct cache_view *vi
 	}
 	if (aws_account_needs_region(plan) && !aws_region(&region))
 		print_unknown("region:", "region", region, rows);
+	/* No plan asks for it; one that is offline could not. */
+	if (aws_account_needs_region(plan) && !js_path(plan, "spec.aws.account") &&
+	    patience_check(&account) < 0)
+		print_unknown("account:", "account", account, rows);
 	print_unknown("runs:", "earlier runs", runs, rows);
 	print_unknown("promoted:", "promoted model", promoted, rows);
 	return rows;
@@ -309,21 +286,35 @@ static json_t *plan_json(const struct plan *plan, const json_t *shown,
 	return result;
 }
 
+static int print_sweep(const struct args *args, struct journal *journal, const struct spec *spec,
+		       const json_t *sweep, const struct plan *plan, struct err **err)
+{
+	AUTO(plan_requests_release) struct plan_requests requests = { 0 };
+
+	if (!args->given[OPT_REQUESTS])
+		return sweep_plan_print(journal, spec, sweep, plan, NULL, err);
+	image_plan_try(plan->json);
+	if (plan_requests_make(plan->json, &requests, err) < 0)
+		return -1;
+	return sweep_plan_print(journal, spec, sweep, plan, &requests, err);
+}
+
 int cmd_plan(const struct args *args, struct err **err)
 {
 	AUTO(journal_freep) struct journal *journal = NULL;
 	AUTO(spec_freep) struct spec *spec = NULL;
 	AUTO(plan_freep) struct plan *plan = NULL;
 	AUTO(cache_view_clear) struct cache_view view = { .verdict = CACHE_NONE };
-	json_auto_t *result = NULL, *shown = NULL, *requests = NULL, *difference = NULL;
-	json_auto_t *comparison = NULL, *cost = NULL, *unknown = NULL, *sweep = NULL;
-	json_auto_t *preload = NULL, *baseline = NULL, *caches = NULL;
+	AUTO(plan_requests_release) struct plan_requests requests = { 0 };
+	json_auto_t *result = NULL, *shown = NULL, *comparison = NULL, *cost = NULL;
+	json_auto_t *unknown = NULL, *sweep = NULL, *preload = NULL, *baseline = NULL;
+	json_auto_t *caches = NULL;
 	AUTO(err_freep) struct err *runs = NULL;
 	AUTO(err_freep) struct err *promoted = NULL;
 	int code;
 
 	/* A plan can do without services: facts are left open if a service does not answer soon. */
-	aws_brief(true);
+	patience_set(args->given[OPT_OFFLINE] ? 0 : PATIENCE_BRIEF_MS);
 	if (journal_open_try(args->value[OPT_STATE], &journal, &runs, err) < 0)
 		return -1;
 	code = spec_args_plan(args, journal, &spec, &plan, err);
@@ -332,7 +323,7 @@ int cmd_plan(const struct args *args, struct err **err)
 	/* 'run --dry-run' shows the spec as it is, which run runs. */
 	sweep = args->given[OPT_DRY_RUN] ? NULL : spec_sweep(spec);
 	if (sweep)
-		return sweep_plan_print(journal, spec, sweep, plan, err);
+		return print_sweep(args, journal, spec, sweep, plan, err);
 	image_plan_try(plan->json);
 	if (cache_view_try(plan->json, &view, err) < 0 ||
 	    retrain_view_caches(plan->json, &caches, err) < 0)
@@ -341,15 +332,10 @@ int cmd_plan(const struct args *args, struct err **err)
 		mode_comparison_find(journal, js_str(plan->json, "name"),
 				     js_str(json_object_get(plan->json, "compile"), "graph_key"));
 	cost = cost_before(journal, plan->json, view.verdict == CACHE_WARM, &runs);
-	shown = plan_as_shown(plan->json);
-	requests = order_planned(shown);
-	if (toolkit_limits_has_agent(plan->json))
-		difference = difference_of(requests, NULL);
-	if (sends_of_order(plan->json, requests, err) < 0)
+	if (plan_requests_make(plan->json, &requests, err) < 0)
 		return -1;
+	shown = plan_as_shown(plan->json);
 	put_commands(plan->json, shown);
-	if (!difference)
-		difference = difference_of(requests, "body");
 	preload = cache_preload_view(plan->json);
 	baseline = retrain_known(plan->json, &promoted);
 	if (!out_is_json()) {
@@ -361,14 +347,13 @@ int cmd_plan(const struct args *args, struct err **err)
 		cmd_print_comparison_or_advice(comparison);
 		unknown = print_all_unknown(plan->json, &view, runs, promoted);
 		if (args->given[OPT_REQUESTS])
-			plan_text_print_requests(shown, requests, difference);
+			plan_requests_print(shown, &requests);
 		return EXIT_DONE;
 	}
 	result = plan_json(plan, shown, &view, baseline, caches);
 	js_put(result, "preload", json_array_size(preload) > 0 ? TAKE(preload) : NULL);
 	js_put(result, "cost", TAKE(cost));
-	js_put(result, "requests", TAKE(requests));
-	js_put(result, "difference", TAKE(difference));
+	plan_requests_put(&requests, result);
 	js_put(result, "modes", TAKE(comparison));
 	unknown = print_all_unknown(plan->json, &view, runs, promoted);
 	if (json_array_size(unknown) > 0)

@@ -27,18 +27,22 @@ const struct cmd cmd_table[] = {
 			  "prints one JSON object a problem, for an editor or a pipeline" },
 			{ "stoker validate --format github jobs/*.yaml",
 			  "marks the problems in a pull request, as a step of GitHub Actions" } } },
-	{ "plan", "[SPEC]", 0, 1, SPEC_OPTS | OPT_BIT(REQUESTS),
+	{ "plan", "[SPEC]", 0, 1, SPEC_OPTS | OPT_BIT(REQUESTS) | OPT_BIT(OFFLINE),
 	  "show what would happen and why; change nothing",
 	  "Shows the phases, warm or cold with the ingredient that decided it, and the arguments\n"
 	  "as the script will see them. --requests adds every request to the engine and the\n"
 	  "differences between precompile and train: overrides, variables of the phase, scratch\n"
-	  "folders and names. A secret is shown by its source, never by its value.",
+	  "folders and names. A secret is shown by its source, never by its value. Services that\n"
+	  "do not answer are waited for 3 seconds in all; then, and with --offline at once, what\n"
+	  "they would tell is not known. What stands for it in requests is listed.",
 	  cmd_plan, .fallback = "stoker.yaml", .exits = { EXIT_SPEC, EXIT_REFUSED },
 	  .examples = { { "stoker plan stoker.yaml", "shows warm or cold, and why" },
 			{ "stoker plan stoker.yaml --set hyperparameters.batch_size=32",
 			  "shows the effect of another batch size" },
 			{ "stoker plan stoker.yaml --requests",
-			  "shows every request, and how the phases differ" } } },
+			  "shows every request, and how the phases differ" },
+			{ "stoker plan stoker.yaml --requests --offline",
+			  "shows them without an account" } } },
 	{ "run", "[SPEC]", 0, 1,
 	  SPEC_OPTS | OPT_BIT(ID) | OPT_BIT(UNTIL) | OPT_BIT(OUTCOME) | OPT_BIT(DETACH) |
 		  OPT_BIT(ON_INTERRUPT) | OPT_BIT(ON_HANGUP) | OPT_BIT(DRY_RUN) |

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "aws/credentials/credentials_internal.h"
+#include "aws/http/patience.h"
 
 #define MINUTE ((int64_t)60 * 1000)
 /* Keys are fetched again this long before they expire; an error is ignored until MANDATORY
@@ -29,7 +30,7 @@ static struct {
 	bool fixed;
 	bool refused;       /* a service has called the keys expired */
 	bool worked;        /* some keys have been accepted in this process */
-	struct err *failed; /* why there are none, if providers are not asked again (aws_brief()) */
+	struct err *failed; /* why there are none, if providers are not asked again (patience.h) */
 	struct mono advisory, mandatory, forgiven_until;
 	struct mono unchanged_until; /* a provider returned the same keys: not asked before then */
 } memory = { .state = PTHREAD_MUTEX_INITIALIZER, .fetching = PTHREAD_MUTEX_INITIALIZER };
@@ -107,7 +108,7 @@ static int fetch(struct err **err)
 	if (memory.failed)
 		return err_again(err, memory.failed);
 	if (credentials_chain_get(&fresh, &fixed, err) < 0) {
-		if (aws_is_brief())
+		if (patience_is_limited())
 			err_again(&memory.failed, *err);
 		return -1;
 	}
@@ -168,9 +169,12 @@ static bool keys_can_renew(void)
 
 int credentials_get(struct credentials *ret, struct err **err)
 {
-	enum need now = copy_now(ret);
+	enum need now;
 	int outcome = 0;
 
+	if (patience_check(err) < 0)
+		return -1;
+	now = copy_now(ret);
 	if (now == WOULD_HELP)
 		try_newer(ret);
 	if (now != MUST && ret->access_key)

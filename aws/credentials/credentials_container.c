@@ -11,6 +11,7 @@
 #include "aws/credentials/secret.h"
 #include "aws/credentials/settings.h"
 #include "aws/http/http.h"
+#include "aws/http/patience.h"
 #include "jobs/base/process/loop.h"
 #include "jobs/base/text/js.h"
 #include "jobs/base/text/text.h"
@@ -183,7 +184,7 @@ static int request_keys(const char *url, const char *token, struct credentials *
 
 	if (http_new(&settings, &http, err) < 0)
 		return -1;
-	for (int tries = 0; outcome < 0 && tries < (aws_is_brief() ? 1 : TRIES); tries++) {
+	for (int tries = 0; outcome < 0 && tries < (patience_is_limited() ? 1 : TRIES); tries++) {
 		if (tries > 0) {
 			err_freep(err);
 			if (loop_pause(PAUSE, err) < 0)

@@ -13,6 +13,7 @@
 
 #include "aws/credentials/credentials_internal.h"
 #include "aws/credentials/settings.h"
+#include "aws/http/patience.h"
 #include "jobs/base/process/loop.h"
 #include "jobs/base/process/proc.h"
 #include "jobs/base/text/js.h"
@@ -40,6 +41,7 @@ struct run {
 	struct credentials_process_stream out, err;
 	pid_t pid;
 	bool ended, late;
+	int64_t time_max; /* ms */
 };
 
 static void stream_release(struct credentials_process_stream *stream)
@@ -107,6 +109,7 @@ static void on_late(void *arg)
 	struct run *run = arg;
 
 	run->late = true;
+	patience_spend(run->time_max);
 	loop_quit(run->loop);
 }
 
@@ -153,7 +156,7 @@ static int wait_for_end(struct run *run)
 
 	run->out.watch = loop_on_readable(run->loop, run->out.fd, on_output, &run->out);
 	run->err.watch = loop_on_readable(run->loop, run->err.fd, on_output, &run->err);
-	loop_after(run->loop, TIME_MAX, on_late, run);
+	loop_after(run->loop, run->time_max, on_late, run);
 	if (loop_on_exit(run->loop, run->pid, on_end, run))
 		loop_run(run->loop, NULL);
 	if (run->late && proc_identify(run->pid, &id) == 0)
@@ -184,7 +187,7 @@ static int check_exit(const struct run *run, int status, struct err **err)
 	AUTO(auto_free) char *words = NULL;
 
 	if (run->late) {
-		err_set(err, EXIT_REFUSED, "no output within %d s", (int)(TIME_MAX / 1000));
+		err_set(err, EXIT_REFUSED, "no output within %.3g s", (double)run->time_max / 1000);
 		return err_hint(err, "run the command by hand; it must not ask for input");
 	}
 	/* Without an exit status the output decides. */
@@ -225,7 +228,11 @@ int credentials_provide_process(const struct provider_request *request, struct c
 				struct err **err)
 {
 	const char *command = aws_config_value(request->profile, "credential_process");
-	AUTO(run_release) struct run run = { .out.fd = -1, .err.fd = -1 };
+	int64_t left = patience_left();
+	AUTO(run_release)
+	struct run run = { .out.fd = -1,
+			   .err.fd = -1,
+			   .time_max = left < TIME_MAX ? left : TIME_MAX };
 	AUTO(auto_strv) char **argv = NULL;
 	size_t count = 0;
 	int outcome = -1;

@@ -8,6 +8,7 @@
 #include <strings.h>
 
 #include "aws/credentials/profile.h"
+#include "aws/http/patience.h"
 #include "jobs/base/fs/fs.h"
 #include "jobs/base/sb.h"
 #include "jobs/base/text/text.h"
@@ -253,7 +254,8 @@ static void load(void)
 		settings.profile = mem_copy("default");
 	settings.config_path = aws_expand_path(config ? config : "~/.aws/config");
 	settings.shared_path = aws_expand_path(shared ? shared : "~/.aws/credentials");
-	load_files(&settings.failed);
+	if (!patience_is_offline())
+		load_files(&settings.failed);
 	region = settings.option_region ? settings.option_region : settings.spec_region;
 	settings.region = first_copy(region, aws_env("AWS_REGION"), aws_env("AWS_DEFAULT_REGION"));
 	if (!settings.region)
@@ -321,7 +323,7 @@ const char *aws_region_option(void)
 bool aws_profile_exists(const char *profile)
 {
 	load_once();
-	return profile_there(profile);
+	return patience_is_offline() || profile_there(profile);
 }
 
 /* The region becomes part of host names. */
@@ -345,7 +347,7 @@ const char *aws_region(struct err **err)
 		err_hint(err, "write a region such as us-west-2");
 	} else if (settings.failed) {
 		err_again(err, settings.failed);
-	} else {
+	} else if (patience_check(err) == 0) {
 		err_set(err, EXIT_REFUSED, "no AWS region is set");
 		err_hint(err,
 			 "give --region, or set aws.region in the spec, AWS_REGION, or region in "

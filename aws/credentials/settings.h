@@ -33,7 +33,7 @@ const char *aws_region(struct err **err);
 const char *aws_config_value(const char *profile, const char *key);
 /* Like aws_config_value(), for the credentials file alone. */
 const char *aws_shared_value(const char *profile, const char *key);
-bool aws_profile_exists(const char *profile); /* in either file */
+bool aws_profile_exists(const char *profile); /* in either file; offline: taken for granted */
 /* Return the paths of the two files: AWS_CONFIG_FILE, AWS_SHARED_CREDENTIALS_FILE, or in ~/.aws. */
 const char *aws_config_path(void);
 const char *aws_shared_path(void);

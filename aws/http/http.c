@@ -5,11 +5,14 @@
 
 #include "aws/http/curl_library.h"
 #include "aws/http/http_transfer.h"
+#include "aws/http/patience.h"
 #include "jobs/base/clock.h"
 #include "jobs/base/fs/fs.h"
 
 #define CONNECTIONS_DEFAULT 16
 #define CANCEL_POLL_MS      200
+/* Between two looks at the clock of a process of limited patience. */
+#define PATIENCE_POLL_MS 100
 
 struct http_list {
 	struct http_transfer *first, *last;
@@ -70,7 +73,7 @@ int http_new(const struct http_settings *settings, struct http **ret, struct err
 {
 	AUTO(http_freep) struct http *http = NULL;
 
-	if (curl_library_load(err) < 0)
+	if (patience_check(err) < 0 || curl_library_load(err) < 0)
 		return -1;
 	http = mem_zero(1, sizeof *http);
 	http->connections = settings && settings->connections > 0 ? (size_t)settings->connections
@@ -218,13 +221,15 @@ static bool go_on(struct http *http)
 void http_turn(struct http *http, int64_t wait_ms)
 {
 	int64_t end = clock_mono_now().ms + (wait_ms > 0 ? wait_ms : 0), left;
+	int64_t wait_max = patience_is_limited() ? PATIENCE_POLL_MS : 60000;
 
 	while (!go_on(http) && http_pending(http)) {
 		left = end - clock_mono_now().ms;
 		if (left <= 0)
 			return;
-		curl_library.multi_poll(http->multi, NULL, 0, left < 60000 ? (int)left : 60000,
-					NULL);
+		if (left > wait_max)
+			left = wait_max;
+		curl_library.multi_poll(http->multi, NULL, 0, (int)left, NULL);
 	}
 	start_waiting(http); /* so that data flows while the caller works */
 }

@@ -7,6 +7,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "aws/http/patience.h"
+
 #define REPLY_MAX_DEFAULT  ((size_t)8 << 20)
 #define HEADERS_MAX        ((size_t)128 << 10)
 #define CONNECT_MS_DEFAULT 10000
@@ -168,9 +170,23 @@ static size_t on_body(char *bytes, size_t size, size_t count, void *arg)
 	return len;
 }
 
+static int64_t smaller(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
 static int64_t silence_max(const struct http_transfer *transfer)
 {
-	return transfer->request.silent_ms ? transfer->request.silent_ms : SILENT_MS_DEFAULT;
+	int64_t max = transfer->request.silent_ms ? transfer->request.silent_ms : SILENT_MS_DEFAULT;
+
+	return smaller(max, transfer->patience);
+}
+
+/* When the silence began: for limited patience, connecting counts as well. */
+static struct mono silent_since(const struct http_transfer *transfer)
+{
+	return patience_is_limited() && transfer->reply.headers.len == 0 ? transfer->started
+									 : transfer->heard;
 }
 
 /* Called at least every second. libcurl's own limit is a speed limit, and would mistake the
@@ -191,7 +207,7 @@ static int on_progress(void *arg, curl_off_t down_all, curl_off_t down, curl_off
 		transfer->moved = moved;
 		transfer->heard = now;
 	}
-	if (now.ms - transfer->heard.ms < silence_max(transfer))
+	if (now.ms - silent_since(transfer).ms < silence_max(transfer))
 		return 0;
 	stop(transfer, HTTP_TIMEOUT, "");
 	snprintf(transfer->reply.why, sizeof transfer->reply.why, "nothing came or went for %.3g s",
@@ -290,7 +306,9 @@ static void set_limits(struct http_transfer *transfer)
 	CURL *easy = transfer->easy;
 	int64_t connect = request->connect_ms ? request->connect_ms : CONNECT_MS_DEFAULT;
 
-	SET(easy, CONNECTTIMEOUT_MS, (long)connect);
+	SET(easy, CONNECTTIMEOUT_MS, (long)smaller(connect, transfer->patience));
+	if (patience_is_limited()) /* else libcurl waits for a resolver that has no answer */
+		SET(easy, QUICK_EXIT, 1L);
 	/* A limit that is never reached, but makes libcurl check every second. */
 	SET(easy, LOW_SPEED_LIMIT, 1L);
 	SET(easy, LOW_SPEED_TIME, 1000000L);
@@ -331,6 +349,12 @@ bool http_transfer_prepare(struct http_transfer *transfer, CURL *easy,
 			   const struct certificates *certificates)
 {
 	transfer->easy = easy;
+	transfer->started = clock_mono_now();
+	transfer->patience = patience_left();
+	if (transfer->patience == 0) {
+		stop(transfer, HTTP_UNREACHABLE, "those asked before it did not answer");
+		return false;
+	}
 	SET(easy, PRIVATE, transfer);
 	SET(easy, ERRORBUFFER, transfer->curl_message);
 	SET(easy, USERAGENT, "stoker/" STOKER_VERSION);
@@ -391,6 +415,8 @@ void http_transfer_end(struct http_transfer *transfer, CURLcode code)
 		reply->failure = HTTP_BROKEN; /* nothing but preliminary replies */
 		stop(transfer, HTTP_BROKEN, "no status");
 	}
+	if (reply->failure == HTTP_UNREACHABLE || reply->failure == HTTP_TIMEOUT)
+		patience_spend(clock_mono_now().ms - silent_since(transfer).ms);
 	if (reply->failure != HTTP_OK && !transfer->stopped)
 		snprintf(reply->why, sizeof reply->why, "%.255s", words_of(transfer, code));
 }

@@ -19,7 +19,9 @@ struct http_transfer {
 	char curl_message[CURL_ERROR_SIZE]; /* by libcurl */
 	uint64_t sent;                      /* bytes of the body handed to libcurl */
 	uint64_t moved;            /* bytes of bodies in either direction, when last looked at */
+	struct mono started;       /* when it was taken from the queue */
 	struct mono heard;         /* when `moved` last changed, or a header came */
+	int64_t patience;          /* ms without a reply (patience.h) */
 	bool begun;                /* the request may have gone out */
 	enum http_failure stopped; /* by one of our callbacks, with `why`; HTTP_OK: not stopped */
 	struct http_transfer *prev, *next;

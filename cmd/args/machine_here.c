@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "aws/credentials/metadata.h"
+#include "aws/http/patience.h"
 #include "cmd/screen/out.h"
 #include "jobs/base/fs/fs.h"
 #include "jobs/base/text/text.h"
@@ -87,8 +88,9 @@ static json_t *differences(const json_t *row, const json_t *shown)
 /* Goes on without a type: it would have been for the price, and for the cores. */
 static int left_open(struct spec *spec, const char *why, struct err **err)
 {
-	/* A limit of the user's configuration does not count without a price. */
-	if (json_is_real(spec_get(spec, SPEC_LIMITS_COST)) && spec_price(spec) <= 0 &&
+	/* A limit of the user's configuration does not count without a price. Who does not ask
+	 * refuses nothing for want of the answer. */
+	if (!patience_is_offline() && json_is_real(spec_get(spec, SPEC_LIMITS_COST)) && spec_price(spec) <= 0 &&
 	    !spec_is_configured(spec, SPEC_LIMITS_COST)) {
 		err_set(err, EXIT_REFUSED,
 			"'limits.cost' needs a price, and 'resources.instance: auto' found no type "
@@ -113,7 +115,7 @@ static int ask(struct spec **spec, struct problems *problems, struct err **err)
 	int found = metadata_instance_type(&type, &why, &unanswered);
 
 	if (found <= 0)
-		return left_open(*spec, found < 0 ? unanswered->message : why, err);
+		return left_open(*spec, found < 0 ? patience_reason(unanswered) : why, err);
 	set = mem_format("resources.instance=%s", type);
 	problems_release(problems);
 	*problems = (struct problems){ 0 };

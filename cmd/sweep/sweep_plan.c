@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "aws/http/patience.h"
 #include "cmd/screen/out.h"
 #include "cmd/sweep/sweep_cell.h"
 #include "cmd/view/cost_view.h"
@@ -53,11 +54,11 @@ static int put_graphs(struct sweep_plan *all, json_t *plan, size_t number, json_
 	if (cache_view_try(plan, &view, err) < 0)
 		return -1;
 	*ret = view.verdict;
-	js_put_str(cell, "cache", flow_cache_state_names[view.verdict]);
+	js_put_str(cell, "cache", cache_view_verdict(&view));
 	if (key)
 		js_put(all->keys, key,
-		       json_pack("{s:I, s:s}", "cell", (json_int_t)number, "cache",
-				 flow_cache_state_names[view.verdict]));
+		       json_pack("{s:I, s:s*}", "cell", (json_int_t)number, "cache",
+				 cache_view_verdict(&view)));
 	return 0;
 }
 
@@ -206,6 +207,8 @@ static void print_graphs(const struct sweep_plan *all)
 				 ? "runs with one graph key compile once: the first to begin, and "
 				   "the others wait for it"
 				 : "each is compiled once");
+	if (patience_is_offline())
+		out_line("cache:   what is on S3 is not known: " PATIENCE_OFFLINE);
 	if (js_bool(all->sweep, "on_best", false))
 		out_line("         a step is made on top of the best cell before it: what is shown "
 			 "is on top of the spec as it is");
@@ -235,7 +238,8 @@ static void print_line(const struct sweep_plan *all, const json_t *line)
 }
 
 int sweep_plan_print(struct journal *journal, const struct spec *spec, const json_t *sweep,
-		     const struct plan *base, struct err **err)
+		     const struct plan *base, const struct plan_requests *requests,
+		     struct err **err)
 {
 	AUTO(plan_release)
 	struct sweep_plan all = {
@@ -259,9 +263,14 @@ int sweep_plan_print(struct journal *journal, const struct spec *spec, const jso
 		js_put(line, "estimated", json_real(all.estimated));
 	put_most(&all, line);
 	js_put_str(line, "plan_digest", base->digest);
-	if (out_is_json())
+	if (out_is_json()) {
+		if (requests)
+			plan_requests_put(requests, line);
 		out_json(line);
-	else
-		print_line(&all, line);
+		return EXIT_DONE;
+	}
+	print_line(&all, line);
+	if (requests)
+		plan_requests_print(base->json, requests);
 	return EXIT_DONE;
 }

@@ -52,7 +52,7 @@ json_t *plan_cache_json(const json_t *plan, const struct cache_view *view)
 {
 	json_t *cache = json_object();
 
-	js_put_str(cache, "verdict", flow_cache_state_names[view->verdict]);
+	js_put_str(cache, "verdict", cache_view_verdict(view));
 	js_put_str(cache, "graph_key", js_str(json_object_get(plan, "compile"), "graph_key"));
 	if (view->lock)
 		js_put(cache, "graphs", json_integer(view->graphs));

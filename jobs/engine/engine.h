@@ -84,7 +84,12 @@ struct engine_status {
 /* an opened engine, for any number of attempts; each implementation begins with this */
 struct engine;
 
+/* What requests that are shown have in place of a region that is not set, and of what only the digest
+ * tells that an image's tag leads to (image_plan_marked()). */
 #define ENGINE_NO_REGION "<region>"
+#define ENGINE_NO_DIGEST "<image-digest>"
+#define ENGINE_NO_HASH   "<definition-hash>"
+#define ENGINE_NO_KEY    "<graph-key>"
 
 struct engine_ops {
 	const char *name; /* as the spec spells it */
@@ -103,8 +108,8 @@ struct engine_ops {
 	int (*check)(struct engine *engine, struct err **err);
 	/* The requests that submitting this job sends, in order, each in its final form:
 	 * {"operation", "body"}, a new array; made by the functions that submit uses. Sends nothing
-	 * and needs no credentials. Values that only a run knows appear as "<id>" and the like; a
-	 * region that is not set is ENGINE_NO_REGION. NULL for an engine that sends nothing. */
+	 * and needs no credentials. Values that only a run knows are placeholders, which are rows
+	 * of jobs/run/attempt/placeholders.def. NULL for an engine that sends nothing. */
 	int (*requests)(struct engine *engine, const struct engine_job *job, json_t **ret,
 			struct err **err);
 	/* The command line of a phase as its machines run it, with words that only they know as

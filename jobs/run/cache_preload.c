@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "aws/http/patience.h"
 #include "jobs/base/fs/fs.h"
 #include "jobs/base/process/cancel.h"
 #include "jobs/base/sb.h"
@@ -295,7 +296,7 @@ json_t *cache_preload_view(const json_t *plan)
 		js_put(row, "url", json_incref((json_t *)(uintptr_t)url));
 		if (store_open(json_string_value(url), &from, &why) < 0 ||
 		    is_empty(from, &empty, &why) < 0)
-			js_put_str(row, "why", why->message);
+			js_put_str(row, "why", patience_reason(why));
 		else if (empty)
 			js_put_str(row, "why", "nothing is there");
 		json_array_append_new(rows, row);

@@ -2,8 +2,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "aws/http/patience.h"
 #include "jobs/base/text/text.h"
 #include "jobs/run/plan/plan.h"
+
+const char *cache_view_verdict(const struct cache_view *view)
+{
+	return view->verdict == CACHE_UNKNOWN && patience_is_offline()
+		       ? NULL
+		       : flow_cache_state_names[view->verdict];
+}
 
 void cache_view_clear(struct cache_view *view)
 {
@@ -207,7 +215,7 @@ int cache_view_try(const json_t *plan, struct cache_view *ret, struct err **err)
 		return -1;
 	}
 	*ret = (struct cache_view){ .verdict = CACHE_UNKNOWN, .changed = json_array() };
-	ret->reason = mem_format("not known: %s", why->message);
+	ret->reason = mem_format("not known: %s", patience_reason(why));
 	ret->hint = TAKE(why->hint);
 	return 0;
 }

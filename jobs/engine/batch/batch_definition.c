@@ -346,7 +346,9 @@ int batch_definition(const json_t *plan, int nodes, json_t **ret, struct err **e
 			 "action", "EXIT"));
 	put_timeout(definition, plan);
 	js_digest(definition, hex);
-	name = mem_format("stk-%.*s", NAME_DIGITS, hex);
+	name = strstr(engine_image(plan), ENGINE_NO_DIGEST)
+		       ? mem_copy("stk-" ENGINE_NO_HASH)
+		       : mem_format("stk-%.*s", NAME_DIGITS, hex);
 	js_put_str(definition, "jobDefinitionName", name);
 	*ret = TAKE(definition);
 	return 0;

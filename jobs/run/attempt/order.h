@@ -61,6 +61,10 @@ json_t *sends_command_as_run(const json_t *plan, const char *phase);
  * runs. Sends no request. */
 int sends_of_order(const json_t *plan, json_t *orders, struct err **err);
 
+/* Returns the placeholders that occur in requests that are shown: a new array
+ * [{"mark","meaning"}]. */
+json_t *placeholders_of_requests(const json_t *requests);
+
 /* Compares two of order_planned(): a new array [{"field","precompile","train"}], a row for each
  * path with different values, sorted; null where one side has none. */
 json_t *order_difference(const json_t *precompile, const json_t *train);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "aws/http/patience.h"
 #include "jobs/cache/kinds/compile_kind.h"
 #include "jobs/engine/engine.h"
 #include "jobs/run/plan/plan.h"
@@ -22,6 +23,11 @@ static void enter_digest(json_t *image, const char *digest)
 	pinned = image_digest(reference) ? mem_copy(reference) : image_pinned(reference, digest);
 	js_put_str(image, "digest", digest);
 	js_put_str(image, "pinned", pinned);
+}
+
+static bool is_mark(const char *digest)
+{
+	return strcmp(digest, ENGINE_NO_DIGEST) == 0;
 }
 
 bool image_plan_name(json_t *plan)
@@ -54,7 +60,7 @@ void image_plan_compute_key(json_t *plan)
 	if (image)
 		js_put_str(ingredients, "image", digest);
 	graph_key_of(ingredients, key);
-	js_put_str(compile, "graph_key", key);
+	js_put_str(compile, "graph_key", image && is_mark(digest) ? ENGINE_NO_KEY : key);
 }
 
 void image_plan_left_out(json_t *identity)
@@ -144,8 +150,22 @@ void image_plan_try(json_t *plan)
 	/* A plan that was made a moment ago may have tried in vain already. */
 	if (js_str(image, "unknown") || resolve_tag(plan, READ_WAIT_MS, &why) == 0)
 		return;
-	js_put_str(image, "unknown", why->message);
+	js_put_str(image, "unknown", patience_reason(why));
 	js_put_str(image, "hint", why->hint);
+}
+
+json_t *image_plan_marked(const json_t *plan)
+{
+	const json_t *image = json_object_get(plan, "image");
+	json_t *ret;
+
+	if (!js_str(image, "unknown") || js_str(image, "digest") ||
+	    (!json_object_get(plan, "compile") && !patience_is_offline()))
+		return json_incref((json_t *)(uintptr_t)plan);
+	ret = json_deep_copy(plan);
+	enter_digest(json_object_get(ret, "image"), ENGINE_NO_DIGEST);
+	image_plan_compute_key(ret);
+	return ret;
 }
 
 char *image_plan_moved(const json_t *plan)

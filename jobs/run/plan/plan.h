@@ -123,6 +123,10 @@ void image_plan_left_out(json_t *identity);
 int image_plan_resolve(json_t *plan, struct err **err);
 /* The same for commands that only look: a failure is noted in the plan. */
 void image_plan_try(json_t *plan);
+/* Returns the plan for requests that are shown: if the digest of the image is not known, with
+ * placeholders (engine.h) for it and for the graph key, unless the job would be submitted with the
+ * tag. A new reference. */
+json_t *image_plan_marked(const json_t *plan);
 /* Returns the digest that the tag of a run's image leads to now, if it has changed; the caller
  * frees it. NULL if it is the same, or cannot be found out. */
 char *image_plan_moved(const json_t *plan);
@@ -178,6 +182,8 @@ struct cache_view {
 	struct compile_manifest *lock; /* manifest of this graph key; NULL if absent */
 	struct lock_report report;     /* check of that manifest */
 };
+/* Returns the verdict's name for JSON; NULL: it was not asked for (patience.h). */
+const char *cache_view_verdict(const struct cache_view *view);
 int cache_view_make(const json_t *plan, struct cache_view *ret, struct err **err);
 /* Returns the content of the packed files, as far as a compiler sees it: {path: digest}, a new
  * reference. This spec and others beside it are not part of it. */
