@@ -8,6 +8,7 @@
 #include "aws/credentials/profile.h"
 #include "aws/credentials/secret.h"
 #include "aws/credentials/settings.h"
+#include "aws/http/patience.h"
 #include "jobs/base/text/text.h"
 
 #define ADDRESS      "http://169.254.169.254"
@@ -96,6 +97,8 @@ static void request_metadata(const struct metadata *metadata, const char *method
 					      .direct = true };
 
 	for (int tries = 0; tries < metadata->tries; tries++) {
+		if (tries > 0 && patience_left() == 0)
+			return;
 		if (tries > 0)
 			http_reply_release(ret);
 		http_perform(metadata->http, &request, NULL, ret);

@@ -194,11 +194,13 @@ static void print_cells(const json_t *cells)
 
 static void print_graphs(const struct sweep_plan *all)
 {
-	size_t keys = json_object_size(all->keys), equal = 0, i;
+	size_t keys = json_object_size(all->keys), equal = 0, unasked = 0, i;
 	json_t *cell;
 
-	json_array_foreach (all->cells, i, cell)
+	json_array_foreach (all->cells, i, cell) {
 		equal += json_object_get(cell, "equal_graphs") != NULL;
+		unasked += !json_object_get(cell, "cache") && !json_object_get(cell, "why");
+	}
 	if (keys == 0)
 		out_line("graphs:  none are compiled ahead");
 	else
@@ -207,8 +209,9 @@ static void print_graphs(const struct sweep_plan *all)
 				 ? "runs with one graph key compile once: the first to begin, and "
 				   "the others wait for it"
 				 : "each is compiled once");
-	if (patience_is_offline())
-		out_line("cache:   what is on S3 is not known: " PATIENCE_OFFLINE);
+	if (unasked > 0)
+		out_line("cache:   not known of %zu cell%s: " PATIENCE_OFFLINE, unasked,
+			 unasked == 1 ? "" : "s");
 	if (js_bool(all->sweep, "on_best", false))
 		out_line("         a step is made on top of the best cell before it: what is shown "
 			 "is on top of the spec as it is");

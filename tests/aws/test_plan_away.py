@@ -1,6 +1,7 @@
 """plan where there is no network, and where there are no credentials: it shows what it can know, says
 of the rest that it is not known and why, and does not wait for what will not come."""
 
+import contextlib
 import json
 import socket
 import threading
@@ -128,6 +129,56 @@ def test_what_cannot_be_learnt_is_not_known_and_the_rest_is_shown(make, silent, 
     asked = [row for row in job.aws.ledger(since) if row["service"] != "s3" or job.prefix in row["name"]]
     assert [row for row in asked if row["operation"] not in READS] == []
     assert not (job.root / "state").exists() or not list((job.root / "state").rglob("journal*"))
+
+
+@pytest.fixture
+def silents():
+    """Five that never say anything: {name: [port, how many connections]}."""
+    with contextlib.ExitStack() as stack:
+        servers = {name: stack.enter_context(socket.create_server(("127.0.0.1", 0)))
+                   for name in ("S3", "ECR", "STS", "SECRETS_MANAGER", "METADATA")}
+
+        def connections():
+            found = {}
+            for name, server in servers.items():
+                server.setblocking(False)
+                with contextlib.suppress(BlockingIOError):
+                    while True:
+                        stack.enter_context(server.accept()[0])
+                        found[name] = found.get(name, 0) + 1
+            return found
+        yield {name: f"http://127.0.0.1:{server.getsockname()[1]}" for name, server in servers.items()}, connections
+
+
+def test_services_that_do_not_answer_share_one_limit(make, silents):
+    """The first is waited for; whoever would be asked after it is not."""
+    job = make(BatchJob)
+    job.write(promote={"url": "s3://elsewhere/models"}, gate=[{"metric": "loss", "max_drop": "1%"}],
+              evaluate={"command": ["python3", "train.py"], "data": "s3://elsewhere/hold-out"},
+              cache={"preload": ["s3://another/cache"]})
+    urls, connections = silents
+    env = job.env(AWS_ENDPOINT_URL=None, AWS_EC2_METADATA_DISABLED=None,
+                  AWS_EC2_METADATA_SERVICE_ENDPOINT=urls["METADATA"],
+                  **{f"AWS_ENDPOINT_URL_{name}": url for name, url in urls.items() if name != "METADATA"})
+    said, = plan(job, env, "--json").lines
+    assert connections() == {"S3": 1}
+    reasons = {row["what"]: row["reason"] for row in said["not_known"]}
+    assert reasons.keys() == {"cache", "earlier runs", "promoted model"}
+    assert "nothing came or went for 2.5 s" in reasons["earlier runs"]
+    assert "those asked before it did not answer" in reasons["cache"]
+    # With credentials of the machine these are what is waited for.
+    env = {name: value for name, value in env.items() if name not in KEYLESS}
+    said, = plan(job, {**env, "AWS_METADATA_SERVICE_NUM_ATTEMPTS": "20", "AWS_METADATA_SERVICE_TIMEOUT": "60"}, "--json").lines
+    assert connections() == {"METADATA": 1}
+    assert "nothing came or went for 2.5 s" in said["cache"]["reason"]
+
+
+def test_a_process_for_credentials_is_waited_for_no_longer(make, tmp_path):
+    job = make(BatchJob)
+    (tmp_path / "config").write_text("[default]\ncredential_process = sleep 600\n")
+    env = job.env(**{name: value or None for name, value in KEYLESS.items()}, **here(job), AWS_CONFIG_FILE=str(tmp_path / "config"))
+    said, = plan(job, env, "--json").lines
+    assert "no output within 2.5 s" in said["cache"]["reason"], said["cache"]
 
 
 READS = ("GetObject", "HeadObject", "ListObjectsV2", "HeadBucket", "GetCallerIdentity")

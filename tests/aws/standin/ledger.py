@@ -2,7 +2,11 @@
 done twice, or not at all."""
 
 import collections
+import json
 import threading
+
+# Operations that begin a job: their bodies are kept.
+KEPT = ("RegisterJobDefinition", "SubmitJob", "CreateTrainingJob")
 
 
 class Ledger:
@@ -31,6 +35,8 @@ class Ledger:
         if call.protocol in ("query", "ec2"):
             entry["query"] = {}  # a form: it may hold a token
         entry["query"].pop("X-Amz-Security-Token", None)
+        if call.operation in KEPT and body:
+            entry["body"] = json.loads(body.bytes())
         call.noted = True
         with self.lock:
             entry["seq"] = len(self.entries)
