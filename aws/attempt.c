@@ -249,6 +249,10 @@ static bool attempt_back_off(struct aws_request *request, const struct http_repl
 		asked_ms = strtol(asked.text, NULL, 10);
 	due.ms = clock_mono_now().ms +
 		 retry_backoff_ms(request->attempts - request->remedies, chance, asked_ms);
+	if (response->unread)
+		patience_spend(due.ms - clock_mono_now().ms);
+	if (patience_left() == 0)
+		return false;
 	if (request->call.again_ms && due.ms - request->alive.ms > request->call.again_ms)
 		return false;
 	paid = retry_pay(&request->aws->quota, response->timeout);

@@ -108,12 +108,14 @@ static void print_cache(const char *before, const json_t *cache, size_t changes)
 {
 	const json_t *view = json_object_get(cache, "cache");
 	const char *hint = js_str(view, "hint"), *key = js_str(view, "graph_key");
+	const char *verdict = js_str(view, "verdict"); /* NULL: nobody was asked */
 	AUTO(auto_free) char *command = plan_text_command(json_object_get(cache, "precompile"));
 
 	if (!view)
 		return;
-	out_line("%s%s%s%s: %s", before, js_str(view, "verdict"), key ? ", key " : "",
-		 key ? key : "", js_str(view, "reason"));
+	out_line("%s%s%s%s%s%s%s", before, verdict ? verdict : "", verdict && key ? ", " : "",
+		 key ? "key " : "", key ? key : "", verdict || key ? ": " : "",
+		 js_str(view, "reason"));
 	plan_text_print_changes(json_object_get(view, "changed"), changes);
 	if (hint)
 		out_line("         %s", hint);

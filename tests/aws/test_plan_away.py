@@ -168,7 +168,8 @@ def test_services_that_do_not_answer_share_one_limit(make, silents):
     assert "those asked before it did not answer" in reasons["cache"]
     # With credentials of the machine these are what is waited for.
     env = {name: value for name, value in env.items() if name not in KEYLESS}
-    said, = plan(job, {**env, "AWS_METADATA_SERVICE_NUM_ATTEMPTS": "20", "AWS_METADATA_SERVICE_TIMEOUT": "60"}, "--json").lines
+    env |= {"AWS_METADATA_SERVICE_NUM_ATTEMPTS": "20", "AWS_METADATA_SERVICE_TIMEOUT": "60"}
+    said, = plan(job, env, "--json").lines
     assert connections() == {"METADATA": 1}
     assert "nothing came or went for 2.5 s" in said["cache"]["reason"]
 
@@ -176,7 +177,7 @@ def test_services_that_do_not_answer_share_one_limit(make, silents):
 def test_a_process_for_credentials_is_waited_for_no_longer(make, tmp_path):
     job = make(BatchJob)
     (tmp_path / "config").write_text("[default]\ncredential_process = sleep 600\n")
-    env = job.env(**{name: value or None for name, value in KEYLESS.items()}, **here(job), AWS_CONFIG_FILE=str(tmp_path / "config"))
+    env = job.env(**KEYLESS, **here(job), AWS_CONFIG_FILE=str(tmp_path / "config"))
     said, = plan(job, env, "--json").lines
     assert "no output within 2.5 s" in said["cache"]["reason"], said["cache"]
 

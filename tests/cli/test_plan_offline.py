@@ -13,15 +13,17 @@ from project import SUPPORT
 
 NO_SOCKETS = (sys.executable, str(SUPPORT / "no_sockets.py"))
 DIGEST = "sha256:" + "0" * 64
-FAR = {"version": 1, "name": "far", "engine": "batch", "workspace": "s3://bucket/stoker", "command": ["python3", "train.py"],
+FAR = {"version": 1, "name": "far", "engine": "batch", "workspace": "s3://bucket/stoker",
+       "command": ["python3", "train.py"],
        "batch": {"job_queue": "queue", "job_role": "arn:aws:iam::123456789012:role/job"},
        "image": "123456789012.dkr.ecr.us-west-2.amazonaws.com/image:1", "resources": {"instance": "trn1.2xlarge"},
-       "source": {"path": ".", "include": ["*.py"]}, "aws": {"region": "us-west-2"}, "hyperparameters": {"max_steps": 20},
+       "source": {"path": ".", "include": ["*.py"]}, "aws": {"region": "us-west-2"},
+       "hyperparameters": {"max_steps": 20},
        "compile": {"kind": "jax", "cache_url": "s3://bucket/cache", "max_steps": 2}}
 SAGEMAKER = {"engine": "sagemaker", "batch": None, "resources": {"instance": "ml.trn1.2xlarge"},
              "sagemaker": {"role": "arn:aws:iam::123456789012:role/sagemaker"}}
-
-TOOLKIT = {**SAGEMAKER, "sagemaker": {**SAGEMAKER["sagemaker"], "launcher": "toolkit"}, "compile": {**FAR["compile"], "kind": "neuron"}}
+TOOLKIT = {**SAGEMAKER, "sagemaker": {**SAGEMAKER["sagemaker"], "launcher": "toolkit"},
+           "compile": {**FAR["compile"], "kind": "neuron"}}
 
 
 def offline(project, *argv, code=0, **env):
@@ -55,7 +57,8 @@ def test_the_filter_kills():
 
 # --- every spec of ours that needs no account ---
 
-LOCAL = sorted(path.relative_to(cli.ROOT) for folder in ("configs", "templates") for path in (cli.ROOT / folder).rglob("*.yaml")
+LOCAL = sorted(path.relative_to(cli.ROOT) for folder in ("configs", "templates")
+               for path in (cli.ROOT / folder).rglob("*.yaml")
                if re.search("^engine: *local", path.read_text(), re.MULTILINE))
 
 
@@ -79,8 +82,8 @@ def test_a_spec_of_ours(project, path):
 def test_what_only_a_service_can_tell_is_not_known(far, changes):
     far.write(**changes, aws=None)
     line = planned(far, STOKER_STATE="s3://bucket/state")
-    assert unknown(line) == {"cache": "not known: --offline", "image": "--offline", "region": "--offline", "account": "--offline",
-                             "earlier runs": "--offline"}
+    assert unknown(line) == {"cache": "not known: --offline", "image": "--offline", "region": "--offline",
+                             "account": "--offline", "earlier runs": "--offline"}
     assert not {"verdict", "graph_key"} & line["cache"].keys()
     assert [row["phase"] for row in line["requests"]] == ["precompile", "train"] and line["difference"]
     assert "<region>" in {row["mark"] for row in line["placeholders"]} or changes is TOOLKIT
@@ -92,13 +95,16 @@ def test_what_only_a_service_can_tell_is_not_known(far, changes):
 
 
 def test_what_the_spec_says_is_known(far):
-    far.write(image=f"{FAR['image'].rpartition(':')[0]}@{DIGEST}", aws={"region": "us-west-2", "account": "123456789012"})
+    far.write(image=f"{FAR['image'].rpartition(':')[0]}@{DIGEST}",
+              aws={"region": "us-west-2", "account": "123456789012"})
     line = planned(far)
     assert unknown(line) == {"cache": "not known: --offline"}
     assert "verdict" not in line["cache"] and re.fullmatch("[0-9a-f]{64}", line["cache"]["graph_key"])
     definition, submission = (row["body"] for row in line["requests"][1]["sends"])
-    assert re.fullmatch("stk-[0-9a-f]+", definition["jobDefinitionName"]) and submission["jobDefinition"] == definition["jobDefinitionName"]
-    assert not {"<image-digest>", "<definition-hash>", "<graph-key>", "<region>"} & {row["mark"] for row in line["placeholders"]}
+    assert re.fullmatch("stk-[0-9a-f]+", definition["jobDefinitionName"])
+    assert submission["jobDefinition"] == definition["jobDefinitionName"]
+    marks = {row["mark"] for row in line["placeholders"]}
+    assert not {"<image-digest>", "<definition-hash>", "<graph-key>", "<region>"} & marks
 
 
 def test_a_cache_in_a_folder_is_known(far):
@@ -141,11 +147,13 @@ def test_a_machine_is_not_asked_what_it_is(project):
 def test_profiles_stages_schedule_and_what_lies_on_s3(far):
     far.write(
         profiles={"large": {"resources": {"instance": "trn1.32xlarge", "nodes": 4}}},
-        data={"url": "s3://bucket/drops"}, parent={"from": "promoted"}, schedule={"cron": "0 3 * * *", "timezone": "UTC"},
+        data={"url": "s3://bucket/drops"}, parent={"from": "promoted"},
+        schedule={"cron": "0 3 * * *", "timezone": "UTC"},
         secrets={"TOKEN": "secretsmanager:token"},
         cache={"preload": ["s3://bucket/other"]},
         evaluate={"command": ["python3", "evaluate.py"], "data": "s3://bucket/hold-out", "compile": "aot"},
-        gate=[{"metric": "accuracy", "max_drop": "1%"}], infer={"command": ["python3", "infer.py"], "output": "s3://bucket/found"},
+        gate=[{"metric": "accuracy", "max_drop": "1%"}],
+        infer={"command": ["python3", "infer.py"], "output": "s3://bucket/found"},
         promote={"url": "s3://bucket/models"}, metrics=[{"name": "accuracy", "regex": "accuracy: ([0-9.eE+-]+)"}])
     line = planned(far, "--use", "large", STOKER_STATE="s3://bucket/state")
     assert [(row["phase"], row.get("stage")) for row in line["requests"]] == [
@@ -156,6 +164,7 @@ def test_profiles_stages_schedule_and_what_lies_on_s3(far):
     assert "(secret from " in {row["mark"] for row in line["placeholders"]}
     text = offline(far, "plan", far.spec_path, "--requests", "--use", "large").out
     assert "nothing can be had from there: --offline" in text and "\npromoted: not known: --offline\n" in text
+    assert re.search("\n +cache not known: --offline\n", text), text
 
 
 def test_a_sweep_shows_its_cells_and_the_requests_of_the_spec_as_it_is(far):
