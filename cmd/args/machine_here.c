@@ -90,8 +90,8 @@ static int left_open(struct spec *spec, const char *why, struct err **err)
 {
 	/* A limit of the user's configuration does not count without a price. Who does not ask
 	 * refuses nothing for want of the answer. */
-	if (!patience_is_offline() && json_is_real(spec_get(spec, SPEC_LIMITS_COST)) && spec_price(spec) <= 0 &&
-	    !spec_is_configured(spec, SPEC_LIMITS_COST)) {
+	if (!patience_is_offline() && json_is_real(spec_get(spec, SPEC_LIMITS_COST)) &&
+	    spec_price(spec) <= 0 && !spec_is_configured(spec, SPEC_LIMITS_COST)) {
 		err_set(err, EXIT_REFUSED,
 			"'limits.cost' needs a price, and 'resources.instance: auto' found no type "
 			"of EC2: %s",

@@ -84,8 +84,8 @@ struct engine_status {
 /* an opened engine, for any number of attempts; each implementation begins with this */
 struct engine;
 
-/* What requests that are shown have in place of a region that is not set, and of what only the digest
- * tells that an image's tag leads to (image_plan_marked()). */
+/* What requests that are shown have in place of a region that is not set, and of what only the
+ * digest tells that an image's tag leads to (image_plan_marked()). */
 #define ENGINE_NO_REGION "<region>"
 #define ENGINE_NO_DIGEST "<image-digest>"
 #define ENGINE_NO_HASH   "<definition-hash>"
