@@ -62,11 +62,11 @@ void plan_requests_print(const json_t *plan, const struct plan_requests *request
 	const json_t *row;
 	size_t i;
 
-	plan_text_print_requests(plan, requests->requests, requests->difference);
 	if (json_array_size(requests->placeholders) > 0)
 		out_line("placeholders, for what only the run knows:");
 	json_array_foreach (requests->placeholders, i, row)
 		out_line("  %-17s %s", js_str(row, "mark"), js_str(row, "meaning"));
+	plan_text_print_requests(plan, requests->requests, requests->difference);
 }
 
 void plan_requests_put(const struct plan_requests *requests, json_t *line)
