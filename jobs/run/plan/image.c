@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "aws/credentials/credentials.h"
 #include "aws/http/patience.h"
 #include "jobs/cache/kinds/compile_kind.h"
 #include "jobs/engine/engine.h"
@@ -80,6 +81,17 @@ void image_plan_left_out(json_t *identity)
 	js_put(identity, "compile", compile);
 }
 
+/* True if a command that only looks could ask nobody, so that the failure says nothing of the
+ * image. */
+static bool is_unasked(const struct err *why)
+{
+	AUTO(credentials_release) struct credentials keys = { 0 };
+	AUTO(err_freep) struct err *none = NULL;
+
+	return patience_is_limited() &&
+	       (why->code == EXIT_UNREACHABLE || credentials_get(&keys, &none) < 0);
+}
+
 static int resolve_tag(json_t *plan, int64_t wait_limit_ms, struct err **err)
 {
 	json_t *image = json_object_get(plan, "image");
@@ -92,6 +104,8 @@ static int resolve_tag(json_t *plan, int64_t wait_limit_ms, struct err **err)
 		AUTO(auto_free) char *name = image_pinned(reference, IMAGE_DIGEST_PREFIX "…");
 		AUTO(auto_free) char *hint = (*err)->hint ? mem_copy((*err)->hint) : NULL;
 
+		if (is_unasked(*err))
+			js_put(image, "unasked", json_true());
 		err_wrap(err, "cannot resolve image '%.300s' to its digest", reference);
 		err_code(err, EXIT_REFUSED);
 		err_field(err, "image");
@@ -159,7 +173,7 @@ json_t *image_plan_marked(const json_t *plan)
 	const json_t *image = json_object_get(plan, "image");
 	json_t *ret;
 
-	if (!js_str(image, "unknown") || js_str(image, "digest") ||
+	if (!json_is_true(json_object_get(image, "unasked")) ||
 	    (!json_object_get(plan, "compile") && !patience_is_offline()))
 		return json_incref((json_t *)(uintptr_t)plan);
 	ret = json_deep_copy(plan);

@@ -17,7 +17,8 @@
  *    "source": {"kind", "commit", "dirty", "digest", "files": count, "root", "bundle": key in the
  *              workspace, "links": [[name, target]…]},
  *    "image": {"reference": as the spec has it, "digest", "pinned": the reference with that
- *             digest; until it is resolved neither, and why not in "unknown" and "hint"; of a run
+ *             digest; until it is resolved neither, and why not in "unknown" and "hint", with
+ *             "unasked": true if a command that only looks could ask nobody; of a run
  *             also "env": those variables of the image's ENV that steer the kind's compiler, or
  *             why they are not known in "env_unknown"} (absent: the jobs run in no image),
  *    "compile": {"kind", "cache", "graph_key" (absent until the image is resolved),
@@ -123,9 +124,9 @@ void image_plan_left_out(json_t *identity);
 int image_plan_resolve(json_t *plan, struct err **err);
 /* The same for commands that only look: a failure is noted in the plan. */
 void image_plan_try(json_t *plan);
-/* Returns the plan for requests that are shown: if the digest of the image is not known, with
- * placeholders (engine.h) for it and for the graph key, unless the job would be submitted with the
- * tag. A new reference. */
+/* Returns the plan for requests that are shown: if nobody could be asked for the image's
+ * digest, with placeholders (engine.h) for it and for the graph key, unless the job would be
+ * submitted with the tag. A new reference. */
 json_t *image_plan_marked(const json_t *plan);
 /* Returns the digest that the tag of a run's image leads to now, if it has changed; the caller
  * frees it. NULL if it is the same, or cannot be found out. */
