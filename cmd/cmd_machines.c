@@ -5,6 +5,7 @@
 #include "cmd/cmd.h"
 #include "cmd/screen/out.h"
 #include "cmd/view/table.h"
+#include "jobs/base/accelerator.h"
 #include "jobs/base/text/text.h"
 #include "jobs/spec/machines/instance.h"
 
@@ -51,9 +52,9 @@ static json_t *rows_of(const json_t *catalogue, const char *word)
 
 static int64_t accelerators_of(const json_t *row)
 {
-	int64_t devices = js_int(row, "devices", 0);
+	int64_t count = accelerator_count(row);
 
-	return devices > 0 ? devices : js_int(row, "gpus", 0);
+	return count > 0 ? count : js_int(row, "devices", 0);
 }
 
 /* ---- for programs ---- */

@@ -5,6 +5,7 @@
 
 #include "cmd/args/words.h"
 #include "cmd/help/topics.h"
+#include "jobs/base/accelerator.h"
 #include "jobs/base/text/text.h"
 #include "jobs/report/printed/printed.h"
 #include "jobs/run/journal/journal.h"
@@ -95,7 +96,7 @@ static void offer_machines(const struct line *line)
 
 	json_array_foreach (types, i, type)
 		offer(line, json_string_value(type), NULL);
-	offer_words(line, INSTANCE_NEURON "|" INSTANCE_NVIDIA, "");
+	offer_words(line, ACCELERATOR_NEURON "|" ACCELERATOR_NVIDIA, "");
 }
 
 static void offer_overlays(const struct line *line)

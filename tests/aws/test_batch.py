@@ -286,7 +286,7 @@ def check_network(train, timeout):
     given = [json.loads(Path(f"{train.effects_path}-env-{node}").read_text()) for node in range(2)]
     for env in given:
         assert (env["FI_PROVIDER"], env["FI_EFA_USE_DEVICE_RDMA"]) == ("efa", "1"), env
-        assert env["CCOM_SOCKET_IFNAME"] == env["NCCL_SOCKET_IFNAME"] == env["GLOO_SOCKET_IFNAME"], env
+        assert env["CCOM_SOCKET_IFNAME"] == env["GLOO_SOCKET_IFNAME"] and "NCCL_SOCKET_IFNAME" not in env, env
         assert env["NEURON_RT_ROOT_COMM_ID"] == f"{env['MASTER_ADDR']}:{int(env['MASTER_PORT']) + 1}", env
         assert env["NEURON_RT_EXEC_TIMEOUT"] == timeout, env
     assert given[0]["NEURON_RT_ROOT_COMM_ID"] == given[1]["NEURON_RT_ROOT_COMM_ID"]
@@ -320,6 +320,31 @@ def test_a_node_that_is_lost_ends_the_others_and_is_named(train, tmp_path, node)
     checked = [row for row in train.events("one") if row["event"] == "health.checked"]
     assert [row["healthy"] for row in checked] == [True, True][:2 * node], checked
     assert all("all_reduce" in each["figures"] for row in checked for each in row["health"]["nodes"]), checked
+
+
+def test_two_nodes_with_gpus_and_efa(train):
+    """As AWS is asked for them, and what each node's command is told."""
+    train.write(resources={"instance": "p4d.24xlarge", "nodes": 2}, checkpoint=None, batch={
+        **train.spec["batch"], "ulimits": [{"name": "nofile", "soft": 1048576}]})
+    train.also("import json\nopen(f'{os.environ[\"EFFECTS\"]}-env-{os.environ[\"STOKER_NODE_RANK\"]}', 'w')"
+               ".write(json.dumps(dict(os.environ)))")
+    train.run("--id", "one")
+    job, = train.jobs()
+    assert job["nodeProperties"]["numNodes"] == 2
+    container = job["nodeProperties"]["nodeRangeProperties"][0]["container"]
+    assert {row["type"]: row["value"] for row in container["resourceRequirements"]}["GPU"] == "8"
+    assert [row["hostPath"] for row in container["linuxParameters"]["devices"]] == [
+        f"/dev/infiniband/uverbs{card}" for card in range(4)]
+    assert all(row["permissions"] == ["READ", "WRITE", "MKNOD"] for row in container["linuxParameters"]["devices"])
+    assert container["ulimits"] == [{"name": "nofile", "softLimit": 1048576, "hardLimit": 1048576},
+                                    {"name": "memlock", "softLimit": -1, "hardLimit": -1}]
+    given = [json.loads(Path(f"{train.effects_path}-env-{node}").read_text()) for node in range(2)]
+    for node, env in enumerate(given):
+        assert (env["STOKER_NODE_RANK"], env["STOKER_NODES"], env["STOKER_CORES"]) == (str(node), "2", "8"), env
+        assert (env["FI_PROVIDER"], env["NCCL_SOCKET_IFNAME"]) == ("efa", env["GLOO_SOCKET_IFNAME"]), env
+        assert not {name for name in env if name.startswith(("NEURON_", "CCOM_"))}, env
+        assert "FI_EFA_USE_DEVICE_RDMA" not in env, env
+    assert given[0]["MASTER_ADDR"] == given[1]["MASTER_ADDR"]
 
 
 def test_an_agent_that_never_came_up_is_read_from_cloudwatch(train):

@@ -1,5 +1,5 @@
-"""What a job can be given of its machines: types that no catalogue knows, types whose accelerators cannot
-be used yet, and the devices that a container gets. A plan needs no account to say it."""
+"""What a job can be given of its machines: types that no catalogue knows, accelerators that are of no use to a
+job, and what a container gets of those that are. A plan needs no account to say it."""
 
 import re
 
@@ -64,7 +64,11 @@ class Machine:
         """As its job definition is registered."""
         said = self.stoker("--json", "plan", "--requests", "stoker.yaml")
         assert said.code == 0, str(said)
-        body = said.lines[0]["requests"][0]["sends"][0]["body"]
+        return self.container_of(said.lines[0])
+
+    @staticmethod
+    def container_of(plan):
+        body = plan["requests"][0]["sends"][0]["body"]
         if "containerProperties" in body:
             return body["containerProperties"]
         return body["nodeProperties"]["nodeRangeProperties"][0]["container"]
@@ -124,29 +128,37 @@ def test_where_nothing_is_asked_for_by_figures_a_type_may_be_unknown(machine, en
         assert machine.stoker(command, "stoker.yaml").code == 0
 
 
-GPUS = ["p2.xlarge", "p3.2xlarge", "p3dn.24xlarge", "p4d.24xlarge", "p4de.24xlarge", "p5.48xlarge", "p5en.48xlarge",
-        "p6-b200.48xlarge", "g3s.xlarge", "g4dn.xlarge", "g5.xlarge", "g5g.xlarge", "g6.xlarge",
-        "g6e.xlarge", "gr6.4xlarge"]
-
-
-@pytest.mark.parametrize("instance", GPUS)
-def test_a_gpu_type_is_refused_by_name(machine, instance):
-    problem = machine.write(instance).refused(f"'{instance}' has GPUs")
+@pytest.mark.parametrize("instance, what, count", [
+    ("p2.xlarge", "GPUs", "gpus"), ("g9.xlarge", "GPUs", "gpus"), ("inf9.x", "Neuron devices", "devices")])
+def test_a_row_must_say_how_many_accelerators_a_job_is_to_get(machine, instance, what, count):
+    """What is counted for another kind makes it none of that kind."""
+    other = "devices" if count == "gpus" else "gpus"
+    machine.own(f"{instance}: {{{other}: 8, vcpus: 16, ram: 64GiB, accelerator: {'nvidia' if count == 'gpus' else 'neuron'}}}")
+    problem = machine.write(instance).refused(f"'{instance}' has {what}", "how many")
     assert (problem["line"], problem["column"], problem["field"]) == (10, 13, "resources.instance"), problem
-    # Figures of it make it no Neuron machine.
-    machine.own(f"{instance}: {{devices: 8, cores: 8, vcpus: 96, ram: 1152GiB}}")
-    machine.refused(f"'{instance}' has GPUs")
-    machine.write(f"ml.{instance}", "sagemaker").refused(f"'ml.{instance}' has GPUs")
+    assert f"'{count}: N'" in problem["hint"], problem
+    machine.own(f"{instance}: {{{count}: 3, vcpus: 16, ram: 64GiB}}")
+    assert machine.asks().get("GPU", 0) == (3 if count == "gpus" else 0)
+    assert len(machine.devices()) == (0 if count == "gpus" else 3)
 
 
-def test_a_gpu_type_of_a_group_is_refused(machine):
-    groups = "  instance_groups:\n    - {name: a, instance: ml.trn1.2xlarge, nodes: 1}\n    - {name: b, instance: ml.g5.xlarge, nodes: 1}\n"
-    machine.write("ml.trn1.2xlarge", "sagemaker", 2)
-    path = machine.root / "job/stoker.yaml"
-    path.write_text(path.read_text().replace(
-        OWN["sagemaker"], "sagemaker:\n  role: 'arn:aws:iam::123456789012:role/sagemaker'\n" + groups.rstrip()))
-    problem = machine.refused("'ml.g5.xlarge' has GPUs")
-    assert problem["field"] == "sagemaker.instance_groups[1].instance" and problem["line"] == 11, problem
+@pytest.mark.parametrize("engine", ["batch", "sagemaker", "local"])
+def test_the_neuron_compiler_is_not_for_gpus(machine, engine):
+    """Nor for those of a group."""
+    cache = "./cache" if engine == "local" else "s3://bucket/cache"
+    instance = "ml.g5.xlarge" if engine == "sagemaker" else "g5.xlarge"
+    compiles = f"compile: {{kind: neuron, cache_url: {cache}, max_steps: 5}}\nhyperparameters: {{max_steps: 20}}\n"
+    problem = machine.write(instance, engine, more=compiles).refused(f"'compile.kind: neuron' is not for '{instance}'", "GPUs")
+    assert problem["field"] == "compile.kind" and "jax none" in problem["hint"] and "Neuron devices" in problem["hint"], problem
+    machine.write(instance, engine, more=compiles.replace("neuron", "jax"))
+    assert machine.stoker("validate", "stoker.yaml").code == 0
+    if engine == "sagemaker":
+        groups = "  instance_groups:\n    - {name: a, instance: ml.trn1.2xlarge, nodes: 1}\n    - {name: b, instance: ml.g5.xlarge, nodes: 1}\n"
+        machine.write("ml.trn1.2xlarge", engine, 2, compiles)
+        path = machine.root / "job/stoker.yaml"
+        path.write_text(path.read_text().replace(
+            OWN[engine], "sagemaker:\n  role: 'arn:aws:iam::123456789012:role/sagemaker'\n" + groups.rstrip()))
+        assert machine.refused("is not for 'ml.g5.xlarge'")["field"] == "compile.kind"
 
 
 @pytest.mark.parametrize("instance", ["dl1.24xlarge", "vt1.3xlarge", "f1.2xlarge", "g4ad.4xlarge"])
@@ -159,6 +171,8 @@ def test_the_catalogue_says_what_a_name_does_not(machine):
     machine.write("h9.xlarge")
     machine.own("h9.xlarge: {devices: 8, vcpus: 96, ram: 768GiB, accelerator: nvidia}")
     machine.refused("'h9.xlarge' has GPUs")
+    machine.own("h9.xlarge: {gpus: 8, vcpus: 96, ram: 768GiB}")
+    assert machine.asks()["GPU"] == 8 and machine.devices() == {}
     machine.own("h9.xlarge: {devices: 8, vcpus: 96, ram: 768GiB}")
     machine.refused("8 devices", "accelerator: neuron")
     machine.own("h9.xlarge: {devices: 2, vcpus: 96, ram: 768GiB, accelerator: neuron}")
@@ -168,7 +182,7 @@ def test_the_catalogue_says_what_a_name_does_not(machine):
     assert said.code == 3 and "'accelerator' of an instance type must be neuron, nvidia, other or none" in said.err, str(said)
 
 
-@pytest.mark.parametrize("instance", ["c5.4xlarge", "m5.large", "hpc7g.4xlarge", "inf9.x"])
+@pytest.mark.parametrize("instance", ["c5.4xlarge", "m5.large", "hpc7g.4xlarge"])
 def test_a_machine_without_accelerators_gets_no_device(machine, instance):
     machine.own(f"{instance}: {{vcpus: 16, ram: 32GiB}}")
     machine.write(instance)
@@ -178,5 +192,5 @@ def test_a_machine_without_accelerators_gets_no_device(machine, instance):
 def test_devices_have_the_permissions_that_the_guides_want(machine):
     machine.write("trn1.32xlarge", nodes=4)
     assert machine.devices() == {
-        **{f"/dev/neuron{number}": ["READ", "WRITE"] for number in range(16)},
+        **{f"/dev/neuron{number}": ["READ", "WRITE", "MKNOD"] for number in range(16)},
         **{f"/dev/infiniband/uverbs{number}": ["READ", "WRITE", "MKNOD"] for number in range(8)}}

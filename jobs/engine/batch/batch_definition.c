@@ -2,13 +2,12 @@
  * The bodies of RegisterJobDefinition and SubmitJob, from a plan alone: see batch.h. Both the
  * requests shown to a person and those sent are built here.
  *
- * The devices are those of the Neuron sample for AWS Batch (llama2/templates): a Neuron device is
- * not a resource of its own there; its device file is passed in. EFA devices get all three
- * permissions (AWS Batch User Guide, "Elastic Fabric Adapter"), Neuron devices two (Amazon ECS
- * Developer Guide, "Example Neuron task definitions").
+ * How accelerators are asked for is in jobs/base/accelerator.c. Where permissions of a device are
+ * given they are all three (AWS Batch User Guide, "Elastic Fabric Adapter").
  */
 #include <string.h>
 
+#include "jobs/base/accelerator.h"
 #include "jobs/base/hash.h"
 #include "jobs/base/text/text.h"
 #include "jobs/engine/batch/batch_internal.h"
@@ -58,24 +57,15 @@ static int refuse(struct err **err, const char *field, const char *hint, const c
 
 /* ---- the machine ------------------------------------------------------------------ */
 
-static void add_device(json_t *devices, const char *folder, int64_t number, bool may_make)
+static void add_devices(json_t *devices, const char *name, int64_t count)
 {
-	AUTO(auto_free) char *path = mem_format("/dev/%s%lld", folder, (long long)number);
-	json_t *permissions = json_pack("[s, s]", "READ", "WRITE");
+	for (int64_t i = 0; i < count; i++) {
+		AUTO(auto_free) char *path = mem_format("%s%lld", name, (long long)i);
 
-	if (may_make)
-		json_array_append_new(permissions, json_string("MKNOD"));
-	json_array_append_new(devices,
-			      json_pack("{s:s, s:s, s:o}", "hostPath", path, "containerPath", path,
-					"permissions", permissions));
-}
-
-/* In a plan of an earlier stoker, which names no kind, all machines have Neuron devices. */
-static bool has_neuron(const json_t *plan)
-{
-	const char *kind = js_str(json_object_get(plan, "instance"), "accelerator");
-
-	return !kind || strcmp(kind, "neuron") == 0;
+		json_array_append_new(devices, json_pack("{s:s, s:s, s:[s, s, s]}", "hostPath",
+							 path, "containerPath", path, "permissions",
+							 "READ", "WRITE", "MKNOD"));
+	}
 }
 
 static bool wants_efa(const json_t *plan, int nodes)
@@ -87,14 +77,15 @@ static bool wants_efa(const json_t *plan, int nodes)
 	return nodes > 1; /* auto */
 }
 
-static void add_devices(const json_t *plan, int nodes, json_t *devices)
+static const struct accelerator *kind_of(const json_t *plan)
 {
-	int64_t cards = has(plan, "efa", 0);
+	return accelerator_of(json_object_get(plan, "instance"));
+}
 
-	for (int64_t i = 0; has_neuron(plan) && i < has(plan, "devices", 0); i++)
-		add_device(devices, "neuron", i, false);
-	for (int64_t i = 0; wants_efa(plan, nodes) && i < cards; i++)
-		add_device(devices, "infiniband/uverbs", i, true);
+/* Returns how many of them a node has. */
+static int64_t count_of(const json_t *plan)
+{
+	return accelerator_count(json_object_get(plan, "instance"));
 }
 
 static json_t *linux_of(const json_t *plan, int nodes)
@@ -104,7 +95,10 @@ static json_t *linux_of(const json_t *plan, int nodes)
 	json_auto_t *devices = json_array();
 	uint64_t bytes = 0;
 
-	add_devices(plan, nodes, devices);
+	if (kind_of(plan) && kind_of(plan)->files)
+		add_devices(devices, kind_of(plan)->files, count_of(plan));
+	if (wants_efa(plan, nodes))
+		add_devices(devices, "/dev/infiniband/uverbs", has(plan, "efa", 0));
 	if (json_array_size(devices) > 0)
 		js_put(parameters, "devices", TAKE(devices));
 	if (shm && text_size(shm, &bytes))
@@ -114,13 +108,50 @@ static json_t *linux_of(const json_t *plan, int nodes)
 	return parameters;
 }
 
+static json_t *limit(const char *name, int64_t soft, int64_t hard)
+{
+	return json_pack("{s:s, s:I, s:I}", "name", name, "softLimit", (json_int_t)soft,
+			 "hardLimit", (json_int_t)hard);
+}
+
+/* Devices of EFA and Neuron lock memory, and EFA opens many files (65535 is that of the Neuron
+ * sample for AWS Batch). What the spec says of a limit counts instead. */
+static json_t *limits_of(const json_t *plan)
+{
+	static const struct {
+		const char *name;
+		int64_t value;
+		const char *with; /* figure of a machine; NULL: all */
+	} ours[] = { { "memlock", -1, NULL }, { "nofile", 65535, "efa" } };
+	const json_t *own = js_path(json_object_get(plan, "spec"), "batch.ulimits"), *one;
+	json_t *limits = json_array();
+	size_t i, n;
+
+	json_array_foreach (own, i, one)
+		json_array_append_new(limits, limit(js_str(one, "name"), js_int(one, "soft", 0),
+						    js_int(one, "hard", js_int(one, "soft", 0))));
+	for (n = 0; n < STK_LENGTH(ours); n++) {
+		bool is_said = false;
+
+		json_array_foreach (own, i, one)
+			is_said |= js_is(one, "name", ours[n].name);
+		if (!is_said && (!ours[n].with || has(plan, ours[n].with, 0) > 0))
+			json_array_append_new(limits,
+					      limit(ours[n].name, ours[n].value, ours[n].value));
+	}
+	return limits;
+}
+
+static json_t *resource(const char *type, int64_t count)
+{
+	AUTO(auto_free) char *value = mem_format("%lld", (long long)count);
+
+	return json_pack("{s:s, s:s}", "type", type, "value", value);
+}
+
 static json_t *resources(int64_t vcpus, int64_t mib)
 {
-	AUTO(auto_free) char *cpu = mem_format("%lld", (long long)vcpus);
-	AUTO(auto_free) char *memory = mem_format("%lld", (long long)mib);
-
-	return json_pack("[{s:s, s:s}, {s:s, s:s}]", "type", "VCPU", "value", cpu, "type", "MEMORY",
-			 "value", memory);
+	return json_pack("[o, o]", resource("VCPU", vcpus), resource("MEMORY", mib));
 }
 
 /* Returns all of a machine's resources, less those of the helper container; NULL if the plan does
@@ -130,11 +161,16 @@ static json_t *resources_of(const json_t *plan)
 	int64_t mib = has(plan, "ram_mib", 0), kept = mib * KEPT_PERCENT / 100;
 	int64_t vcpus = has(plan, "vcpus", 0);
 	bool is_helped = uses_helper(plan);
+	const struct accelerator *kind = kind_of(plan);
+	json_t *ret;
 
 	if (mib <= 0 || vcpus <= 0)
 		return NULL;
 	mib -= (kept > KEPT_MIB ? kept : KEPT_MIB) + (is_helped ? HELPER_MIB : 0);
-	return resources(vcpus - (is_helped ? HELPER_VCPUS : 0), mib);
+	ret = resources(vcpus - (is_helped ? HELPER_VCPUS : 0), mib);
+	if (kind && kind->resource && count_of(plan) > 0)
+		json_array_append_new(ret, resource(kind->resource, count_of(plan)));
+	return ret;
 }
 
 /* ---- mounts ----------------------------------------------------------------------- */
@@ -229,8 +265,7 @@ static int container_of(const json_t *plan, int nodes, json_t **ret, json_t *vol
 	js_put(container, "command", agent_delivery_command(plan));
 	js_put(container, "resourceRequirements", TAKE(asked));
 	js_put(container, "linuxParameters", linux_of(plan, nodes));
-	js_put(container, "ulimits",
-	       json_pack("[{s:s, s:i, s:i}]", "name", "memlock", "softLimit", -1, "hardLimit", -1));
+	js_put(container, "ulimits", limits_of(plan));
 	put_list(container, "mountPoints", TAKE(points));
 	js_put(container, "logConfiguration", log_of());
 	*ret = TAKE(container);

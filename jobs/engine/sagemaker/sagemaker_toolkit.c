@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "jobs/base/accelerator.h"
 #include "jobs/base/text/text.h"
 
 #define LOG_LEVEL 20 /* Python's logging.INFO */
@@ -382,10 +383,8 @@ static void add_arguments(json_t *words, json_t *values)
 static char *workers_of(const json_t *plan, const json_t *env)
 {
 	const json_t *row = json_object_get(plan, "instance");
-	int64_t cores = js_int(row, "cores", 0), gpus = js_int(row, "gpus", 0);
+	int64_t cores = accelerator_units(row);
 
-	if (gpus > 0)
-		cores = gpus;
 	if (json_array_size(js_path(plan, "spec.sagemaker.instance_groups")) > 0 ||
 	    json_object_get(env, "NEURON_LOGICAL_NC_CONFIG"))
 		return mem_copy("<cores>");

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "jobs/base/accelerator.h"
 #include "jobs/base/fs/fs.h"
 #include "jobs/base/text/text.h"
 #include "jobs/cache/kinds/compile_kind.h"
@@ -358,4 +359,15 @@ char *agent_config_cache(const struct agent_config *config)
 	if (!cache || cache[0] == '/' || !kind || !kind->caches || kind->opens_urls)
 		return NULL;
 	return fs_join(config->dir, "cache");
+}
+
+/* The order of an earlier driver names no kind: its cores are Neuron's. */
+const struct accelerator *agent_config_accelerator(const struct agent_config *config)
+{
+	const struct order *order = config->order;
+
+	if (order->accelerator)
+		return accelerator_find(order->accelerator);
+	return order->cores > 0 ? accelerator_next(NULL)
+				: accelerator_compiled(order->compile.kind);
 }

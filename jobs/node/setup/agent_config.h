@@ -18,6 +18,7 @@
 #include "jobs/node/setup/engine_env.h"
 #include "jobs/store/order.h"
 
+struct accelerator;
 struct compile_kind;
 struct node_task;
 
@@ -53,6 +54,10 @@ struct agent_config {
 int agent_config_load(const char *order, const char *rank, struct agent_config *ret,
 		      struct err **err);
 void agent_config_release(struct agent_config *config); /* for AUTO(); { 0 } is fine */
+
+/* Returns the kind of the node's accelerators, as far as the order tells: by its compiler where it
+ * names none; NULL: none, or not known. */
+const struct accelerator *agent_config_accelerator(const struct agent_config *config);
 
 /* Milliseconds after a signal from outside until which the command may live, checkpoints may be
  * copied, outputs may be uploaded, and the log and the report may be uploaded. Each is the grace,

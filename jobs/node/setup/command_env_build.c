@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/utsname.h>
 
+#include "jobs/base/accelerator.h"
 #include "jobs/base/text/text.h"
 #include "jobs/base/variable.h"
 #include "jobs/node/setup/command_env.h"
@@ -14,10 +15,10 @@
 
 #define EXEC_TIMEOUT_S "600" /* as in the SDK's samples */
 
-/* Leaves the variable out if the value is NULL. */
+/* Leaves the variable out if the value is NULL, and VAR_COUNT. */
 static void put_variable(struct command_env *env, enum variable variable, const char *value)
 {
-	if (value)
+	if (value && variable < VAR_COUNT)
 		command_env_put(env, variable_rows[variable].name, value);
 }
 
@@ -108,33 +109,36 @@ static bool fork_is_unsafe(void)
 static void put_network(struct command_env *env, const struct agent_config *config,
 			const struct claim *claim)
 {
+	const struct accelerator *kind = agent_config_accelerator(config);
 	AUTO(auto_free) char *interface = NULL;
 	AUTO(auto_free) char *root = NULL;
 
 	if (config->nodes < 2 || !config->platform.apart)
 		return;
 	interface = network_interface(&config->platform, NETWORK_FOLDER);
-	put_variable(env, VAR_CCOM_IFNAME, interface);
-	put_variable(env, VAR_NCCL_IFNAME, interface);
 	put_variable(env, VAR_GLOO_IFNAME, interface);
+	if (kind)
+		put_variable(env, kind->interface, interface);
 	if (!config->order->efa)
 		return;
 	root = network_join(claim->master_addr, claim->master_port + 1);
 	put_variable(env, VAR_FI_PROVIDER, "efa");
-	put_variable(env, VAR_FI_EFA_RDMA, "1");
+	if (kind && kind->rdma)
+		put_variable(env, VAR_FI_EFA_RDMA, "1");
 	if (fork_is_unsafe())
 		put_variable(env, VAR_FI_EFA_FORK, "1");
-	put_variable(env, VAR_NEURON_ROOT_COMM, root);
+	if (kind)
+		put_variable(env, kind->meeting, root);
 }
 
 /* The runtime's default is documented in three ways, 2, 30 and 600 seconds: too little for a long
  * graph, and the error then reads like a hang. */
 static void put_runtime(struct command_env *env, const struct agent_config *config)
 {
-	const struct order_compile *compile = &config->order->compile;
+	const struct accelerator *kind = agent_config_accelerator(config);
 
-	if (config->order->cores > 0 || (compile->kind && strcmp(compile->kind, "neuron") == 0))
-		put_variable(env, VAR_NEURON_EXEC_TIMEOUT, EXEC_TIMEOUT_S);
+	if (kind)
+		put_variable(env, kind->timeout, EXEC_TIMEOUT_S);
 }
 
 /* Variables for launchers. torchrun takes each of its options from PET_ and the option's name in

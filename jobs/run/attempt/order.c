@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "jobs/base/accelerator.h"
 #include "jobs/base/text/text.h"
 #include "jobs/base/variable.h"
 #include "jobs/cache/graphs/graph_key.h"
@@ -233,8 +234,8 @@ static void put_service(struct order *order, const json_t *plan)
 	if (json_object_size(json_object_get(plan, "secrets")) > 0)
 		MESSAGE_SET_JSON(order, secret_from, json_incref(json_object_get(plan, "secrets")));
 	MESSAGE_SET_JSON(order, image_env, json_incref(js_path(plan, "image.env")));
-	if (js_int(instance, "cores", 0) > 0)
-		MESSAGE_SET(order, cores, js_int(instance, "cores", 0));
+	if (accelerator_units(instance) > 0)
+		MESSAGE_SET(order, cores, accelerator_units(instance));
 	if (js_int(plan, "nodes", 1) > 1 && js_int(instance, "efa", 0) > 0 && !json_is_false(efa))
 		MESSAGE_SET(order, efa, true);
 	if (engine && engine->stop_ms > 0)
@@ -341,6 +342,17 @@ static void put_data(struct order *order, const json_t *plan, const struct order
 	put_fetch(order, plan, of, given);
 }
 
+/* The machine, as far as it is known. */
+static void put_machine(struct order *order, const json_t *plan)
+{
+	const struct accelerator *kind = accelerator_of(json_object_get(plan, "instance"));
+
+	MESSAGE_SET_TEXT(order, accelerator, kind ? kind->name : NULL);
+	if (json_is_true(js_path(plan, "spec.resources.core_dumps")))
+		MESSAGE_SET(order, core_dumps, true);
+	put_service(order, plan);
+}
+
 static void put_identity(struct order *order, const json_t *plan, const struct order_of *of,
 			 const char *prefix)
 {
@@ -377,9 +389,7 @@ json_t *order_make(const json_t *plan, const struct order_of *of)
 	MESSAGE_SET_JSON(&order, command, command_json(kind, of, plan, phase));
 	MESSAGE_SET_JSON(&order, env, env_json(kind, of, plan, phase));
 	MESSAGE_SET_JSON(&order, secrets, names_of(json_object_get(plan, "secrets")));
-	put_service(&order, plan);
-	if (json_is_true(js_path(plan, "spec.resources.core_dumps")))
-		MESSAGE_SET(&order, core_dumps, true);
+	put_machine(&order, plan);
 	if (compile)
 		put_compile(&order, plan, of);
 	put_parent(&order, plan, of);

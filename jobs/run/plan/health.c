@@ -3,19 +3,19 @@
 
 #include <string.h>
 
+#include "jobs/base/accelerator.h"
 #include "jobs/base/text/text.h"
 #include "jobs/flow/phase.h"
-#include "jobs/spec/machines/instance.h"
 #include "jobs/store/order.h"
 
-/* Value of health.device; "auto" is true on Neuron instances. */
+/* Value of health.device; "auto" is true on instances with accelerators. */
 static bool checks_devices(const struct spec *spec)
 {
 	const json_t *setting = spec_get(spec, SPEC_HEALTH_DEVICE);
 
 	if (json_is_boolean(setting))
 		return json_is_true(setting);
-	return js_is(spec_instance(spec), "accelerator", INSTANCE_NEURON);
+	return accelerator_of(spec_instance(spec)) != NULL;
 }
 
 json_t *health_plan(const struct spec *spec)
@@ -61,11 +61,13 @@ char *health_plan_words(const json_t *plan)
 	sb_adds(&words, "disk, memory, clock");
 	if (js_bool(health, "device", false)) {
 		const json_t *instance = json_object_get(plan, "instance");
+		const struct accelerator *kind = accelerator_of(instance);
 
 		sb_adds(&words, ", devices");
-		if (js_int(instance, "devices", 0) > 0)
-			sb_addf(&words, " (%lld)", (long long)js_int(instance, "devices", 0));
-		sb_adds(&words, ", error counters, a tensor operation on each core");
+		if (accelerator_count(instance) > 0)
+			sb_addf(&words, " (%lld)", (long long)accelerator_count(instance));
+		sb_addf(&words, ", error counters, a tensor operation on each %s",
+			kind ? kind->unit : "core");
 	}
 	json_array_foreach (json_object_get(health, "ops"), i, op)
 		sb_addf(&words, "%s%s", i ? ", " : "; ", json_string_value(op));
@@ -85,8 +87,8 @@ void health_order(struct order *order, const json_t *plan, enum phase phase)
 	if (!health)
 		return;
 	MESSAGE_SET_TEXT(order, instance, js_str(instance, "type"));
-	if (js_int(instance, "devices", 0) > 0)
-		MESSAGE_SET(order, devices, js_int(instance, "devices", 0));
+	if (accelerator_count(instance) > 0)
+		MESSAGE_SET(order, devices, accelerator_count(instance));
 	MESSAGE_MARK(order, health);
 	MESSAGE_SET(ret, device, js_bool(health, "device", false));
 	MESSAGE_SET_JSON(ret, ops, json_incref(json_object_get(health, "ops")));

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "jobs/base/accelerator.h"
 #include "jobs/base/sb.h"
 #include "jobs/base/text/text.h"
 #include "jobs/spec/fields/compiler_flags.h"
@@ -78,7 +79,7 @@ static void one_machine(const struct flags_check *check, const struct flag_use *
 {
 	json_auto_t *row = instance_find(check->binder->catalogue, type);
 
-	if (js_is(row, "accelerator", INSTANCE_NEURON))
+	if (accelerator_compiles(accelerator_of(row), "neuron"))
 		fn(check, use, type);
 }
 

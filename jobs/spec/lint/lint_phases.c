@@ -4,6 +4,7 @@
  */
 #include <string.h>
 
+#include "jobs/base/accelerator.h"
 #include "jobs/base/text/text.h"
 #include "jobs/spec/lint/lint.h"
 
@@ -157,7 +158,7 @@ static void lint_checkpoint(struct binder *binder)
 static void lint_topology(struct binder *binder)
 {
 	const struct spec *spec = binder->spec;
-	const char *instance = spec_str(spec, SPEC_RESOURCES_INSTANCE);
+	const struct accelerator *kind = accelerator_of(spec->instance);
 	const char *queue = spec_str(spec, SPEC_BATCH_JOB_QUEUE);
 
 	if (spec_int(spec, SPEC_RESOURCES_NODES) < 2)
@@ -168,9 +169,10 @@ static void lint_topology(struct binder *binder)
 				       "'%s' seems to be",
 				       queue),
 			     "use an On-Demand queue, or one node");
-	if (instance && (strstr(instance, "trn1.2xlarge") || strstr(instance, "inf2.")))
+	if (kind && kind->needs_efa && js_int(spec->instance, "efa", -1) == 0)
 		problem_hint(spec_lint(binder, SPEC_RESOURCES_INSTANCE, NULL,
-				       "'%s' has no collectives between nodes", instance),
+				       "'%s' has no collectives between nodes",
+				       js_str(spec->instance, "type")),
 			     "use trn1.32xlarge or larger, or one node");
 }
 

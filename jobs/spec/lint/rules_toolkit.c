@@ -3,6 +3,7 @@
  * torch_distributed.py, process.py). */
 #include <string.h>
 
+#include "jobs/base/accelerator.h"
 #include "jobs/base/text/text.h"
 #include "jobs/spec/machines/instance.h"
 #include "jobs/spec/resolved.h"
@@ -152,7 +153,7 @@ static void check_other(struct binder *binder, const char *name)
 					"toolkit starts neuron_parallel_compile in front of "
 					"torchrun alone"),
 			     "remove 'sagemaker.distribution', or use 'compile.mode: jit'");
-	else if (!none && js_is(spec->instance, "accelerator", INSTANCE_NEURON))
+	else if (!none && accelerator_compiles(accelerator_of(spec->instance), "neuron"))
 		problem_hint(spec_error(binder, SPEC_SAGEMAKER_DISTRIBUTION, NULL,
 					"'%s' is not for '%.80s': SageMaker's SDK takes "
 					"'torch_distributed' alone for Trainium",

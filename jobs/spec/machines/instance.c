@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "jobs/base/accelerator.h"
 #include "jobs/base/fs/fs.h"
 #include "jobs/base/text/text.h"
 #include "jobs/spec/fields/bytes.h"
@@ -15,7 +16,7 @@
 
 #define ML "ml."
 
-#define KINDS INSTANCE_NEURON " " INSTANCE_NVIDIA " " INSTANCE_OTHER " " INSTANCE_NONE
+#define KINDS ACCELERATOR_NEURON " " ACCELERATOR_NVIDIA " " INSTANCE_OTHER " " INSTANCE_NONE
 
 enum member_type { COUNT, MEMORY, RATE, TEXT, WORD, FLAG };
 
@@ -332,8 +333,8 @@ char *instances_own_path(spec_getenv_fn *getenv_fn)
 static const struct family {
 	const char *letters, *kind;
 } families[] = {
-	{ "trn", INSTANCE_NEURON }, { "inf", INSTANCE_NEURON }, { "p", INSTANCE_NVIDIA },
-	{ "g4ad", INSTANCE_OTHER }, { "g", INSTANCE_NVIDIA },   { "gr", INSTANCE_NVIDIA },
+	{ "trn", ACCELERATOR_NEURON }, { "inf", ACCELERATOR_NEURON }, { "p", ACCELERATOR_NVIDIA },
+	{ "g4ad", INSTANCE_OTHER }, { "g", ACCELERATOR_NVIDIA },   { "gr", ACCELERATOR_NVIDIA },
 	{ "dl", INSTANCE_OTHER },   { "vt", INSTANCE_OTHER },   { "f", INSTANCE_OTHER },
 };
 
@@ -381,7 +382,7 @@ static void complete(json_t *row, const char *type)
 	AUTO(auto_free) char *ml = mem_format(ML "%s", without_ml(type));
 
 	if (!kind)
-		kind = js_int(row, "gpus", 0) > 0 ? INSTANCE_NVIDIA : kind_by_name(type);
+		kind = js_int(row, "gpus", 0) > 0 ? ACCELERATOR_NVIDIA : kind_by_name(type);
 	if (kind && strcmp(kind, INSTANCE_NONE) == 0)
 		json_object_del(row, "accelerator");
 	else
@@ -443,7 +444,7 @@ char *instance_row(const char *type)
 	return mem_format("%s: {vcpus: %lld, ram: %lldGiB, %s, efa: 0}", type, (long long)vcpus,
 			  (long long)ram,
 			  !kind                                ? "accelerator: none"
-			  : strcmp(kind, INSTANCE_NEURON) == 0 ? "devices: 1, cores: 2"
+			  : strcmp(kind, ACCELERATOR_NEURON) == 0 ? "devices: 1, cores: 2"
 							       : "gpus: 1");
 }
 

@@ -10,7 +10,7 @@
  * driver elsewhere needs no catalogue:
  *
  *   {"type": as the spec names it,
- *    "accelerator": INSTANCE_NEURON, INSTANCE_NVIDIA or INSTANCE_OTHER (absent: none, or unknown),
+ *    "accelerator": that of jobs/base/accelerator.h, or INSTANCE_OTHER (absent: none, or unknown),
  *    Neuron's: "devices", "cores", "physical_cores", "memory_mib" (of all devices),
  *    NVIDIA's: "gpus", "gpu" (name), "gpu_memory_mib" (of one),
  *    the machine's: "vcpus", "ram_mib", "arch" ("x86_64", "arm64"), "nvme_gb" (0: none),
@@ -32,12 +32,10 @@
 
 #include "jobs/spec/lint/problem.h"
 
-/* Kinds of accelerators: a row says which ("accelerator"), else the family in the type's name
- * does. */
-#define INSTANCE_NEURON "neuron"
-#define INSTANCE_NVIDIA "nvidia"
-#define INSTANCE_OTHER  "other" /* one that stoker can give to no job */
-#define INSTANCE_NONE   "none"  /* in a catalogue */
+/* Kinds of accelerators, besides those that stoker gives to jobs (jobs/base/accelerator.h): a row
+ * says which ("accelerator"), else the family in the type's name does. */
+#define INSTANCE_OTHER "other" /* one that stoker can give to no job */
+#define INSTANCE_NONE  "none"  /* in a catalogue */
 
 /* Reads the user's file into an object, type → row, each over ours of that type. Rows with errors
  * are added to the problems, and left out. It stands for the whole catalogue: our other rows are

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "jobs/base/accelerator.h"
 #include "jobs/base/text/text.h"
 #include "jobs/spec/fields/scalar.h"
 #include "jobs/spec/machines/instance.h"
@@ -108,22 +109,23 @@ static void check_workers(struct binder *binder)
 	json_auto_t *env = spec_env(spec, false);
 	struct mark at;
 	int64_t cores = processes_cores_of(spec, env), workers = workers_of(spec, &at);
+	const struct accelerator *kind = accelerator_of(spec->instance);
 	const char *type = js_str(spec->instance, "type");
 
-	if (cores <= 0 || workers <= 0 || workers == cores)
+	if (!kind || cores <= 0 || workers <= 0 || workers == cores)
 		return;
 	if (workers > cores)
 		problem_hint(problem_error(&binder->reporter, at, "command",
-					   "%lld workers on a node, but '%s' has %lld cores",
-					   (long long)workers, type, (long long)cores),
+					   "%lld workers on a node, but '%s' has %lld %ss",
+					   (long long)workers, type, (long long)cores, kind->unit),
 			     "start at most %lld workers on a node, or take a larger instance",
 			     (long long)cores);
 	else
 		problem_hint(problem_lint(&binder->reporter, at, "command",
-					  "%lld workers on a node: %lld of the %lld cores of '%s' "
+					  "%lld workers on a node: %lld of the %lld %ss of '%s' "
 					  "stay unused and are paid for",
 					  (long long)workers, (long long)(cores - workers),
-					  (long long)cores, type),
+					  (long long)cores, kind->unit, type),
 			     "start %lld workers, or take a smaller instance", (long long)cores);
 }
 
@@ -194,16 +196,23 @@ static void check_efa(struct binder *binder)
 
 /* ---- the machine itself ----------------------------------------------------------- */
 
-static void refuse_accelerator(struct binder *binder, enum spec_field field, const char *member,
-			       const char *type, const char *kind)
+/* AWS Batch gives a job as many accelerators as it is asked for. Returns false if the row of a type
+ * that is known does not say how many it has. */
+static bool check_count(struct binder *binder, enum spec_field field, const char *member,
+			const json_t *row)
 {
+	const struct accelerator *kind = accelerator_of(row);
+	const char *type = js_str(row, "type");
+
+	if (!kind || accelerator_count(row) > 0 || !spec_says(binder->spec, SPEC_ENGINE, "batch") ||
+	    !instance_known(binder->catalogue, type))
+		return true;
 	problem_hint(spec_error(binder, field, member,
-				"'%.80s' has %s, which this version of stoker cannot use yet", type,
-				strcmp(kind, INSTANCE_NVIDIA) == 0
-					? "GPUs"
-					: "accelerators that are not Neuron's"),
-		     "name a type with Neuron devices, such as trn1.32xlarge, or one without "
-		     "accelerators");
+				"'%.80s' has %ss, and its row in your catalogue does not say how "
+				"many",
+				type, kind->noun),
+		     "add '%s: N' to the row, or 'accelerator: none'", kind->count);
+	return false;
 }
 
 /* Checks the type at that place by its row. True if there is nothing more to say about it. */
@@ -213,12 +222,16 @@ static bool check_accelerator(struct binder *binder, enum spec_field field, cons
 	const char *type = js_str(row, "type"), *kind = js_str(row, "accelerator");
 	int64_t devices = js_int(row, "devices", 0);
 
-	if (kind && strcmp(kind, INSTANCE_NEURON) != 0) {
-		refuse_accelerator(binder, field, member, type, kind);
+	if (kind && !accelerator_find(kind)) {
+		problem_hint(spec_error(binder, field, member,
+					"'%.80s' has accelerators that stoker can give to no job",
+					type),
+			     "name a type with Neuron devices, such as trn1.32xlarge, one with "
+			     "GPUs, such as g5.xlarge, or one without accelerators");
 		return true;
 	}
 	if (kind || devices == 0)
-		return false;
+		return !check_count(binder, field, member, row);
 	problem_hint(spec_error(binder, field, member,
 				"'%.80s' has %lld devices by your catalogue, which does not say "
 				"of what kind",
@@ -227,8 +240,27 @@ static bool check_accelerator(struct binder *binder, enum spec_field field, cons
 	return true;
 }
 
+/* A machine without accelerators may well compile for others. */
+static void check_compiler(struct binder *binder, const json_t *row)
+{
+	const char *compiler = spec_str(binder->spec, SPEC_COMPILE_KIND);
+	const struct accelerator *kind = accelerator_of(row), *other;
+	const char *type = js_str(row, "type");
+
+	if (!kind || !compiler || accelerator_compiles(kind, compiler))
+		return;
+	other = accelerator_compiled(compiler);
+	problem_hint(spec_error(binder, SPEC_COMPILE_KIND, NULL,
+				"'compile.kind: %s' is not for '%.80s', which has %ss", compiler,
+				type, kind->noun),
+		     "leave 'compile' out (in a profile: 'compile: null') or use one of %s, or "
+		     "name a type with %ss",
+		     kind->compilers, other ? other->noun : "other accelerator");
+}
+
+/* compiles: the compiler works for these machines. */
 static void check_row(struct binder *binder, enum spec_field field, const char *member,
-		      const json_t *row)
+		      const json_t *row, bool compiles)
 {
 	const struct spec *spec = binder->spec;
 	bool is_lent =
@@ -236,11 +268,13 @@ static void check_row(struct binder *binder, enum spec_field field, const char *
 
 	if (!is_lent || !check_accelerator(binder, field, member, row))
 		type_check(binder, field, member, row);
+	if (compiles)
+		check_compiler(binder, row);
 }
 
 /* Checks a type that stands elsewhere than in resources.instance; NULL: none does. */
 static void check_other(struct binder *binder, enum spec_field field, const char *member,
-			const char *type)
+			const char *type, bool compiles)
 {
 	json_auto_t *row = NULL;
 
@@ -249,7 +283,7 @@ static void check_other(struct binder *binder, enum spec_field field, const char
 	if (!binder->catalogue)
 		binder->catalogue = instances_load(binder->getenv_fn, binder->reporter.problems);
 	row = instance_find(binder->catalogue, type);
-	check_row(binder, field, member, row);
+	check_row(binder, field, member, row, compiles);
 }
 
 /* Checks the machines of `sagemaker.instance_groups`, which replace resources.instance. */
@@ -261,7 +295,8 @@ static void check_groups(struct binder *binder)
 	json_array_foreach (spec_get(binder->spec, SPEC_SAGEMAKER_GROUPS), i, group) {
 		AUTO(auto_free) char *member = mem_format("[%zu].instance", i);
 
-		check_other(binder, SPEC_SAGEMAKER_GROUPS, member, js_str(group, "instance"));
+		check_other(binder, SPEC_SAGEMAKER_GROUPS, member, js_str(group, "instance"),
+			    true);
 	}
 }
 
@@ -282,16 +317,19 @@ static void check_auto(struct binder *binder)
 /* Checks the types of the job and of the stages that have machines of their own. */
 static void check_machines(struct binder *binder)
 {
-	static const enum spec_field of_stages[] = { SPEC_EVALUATE_RESOURCES_INSTANCE,
-						     SPEC_INFER_RESOURCES_INSTANCE };
+	static const struct {
+		enum spec_field type, compile;
+	} stages[] = { { SPEC_EVALUATE_RESOURCES_INSTANCE, SPEC_EVALUATE_COMPILE },
+		       { SPEC_INFER_RESOURCES_INSTANCE, SPEC_INFER_COMPILE } };
 	const struct spec *spec = binder->spec;
 
 	if (spec_says(spec, SPEC_ENGINE, "sagemaker"))
 		check_groups(binder);
 	if (spec->instance)
-		check_row(binder, SPEC_RESOURCES_INSTANCE, NULL, spec->instance);
-	for (size_t i = 0; i < STK_LENGTH(of_stages); i++)
-		check_other(binder, of_stages[i], NULL, spec_str(spec, of_stages[i]));
+		check_row(binder, SPEC_RESOURCES_INSTANCE, NULL, spec->instance, true);
+	for (size_t i = 0; i < STK_LENGTH(stages); i++)
+		check_other(binder, stages[i].type, NULL, spec_str(spec, stages[i].type),
+			    spec_says(spec, stages[i].compile, "aot"));
 }
 
 void machine_check(struct binder *binder)

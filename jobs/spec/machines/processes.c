@@ -1,7 +1,7 @@
 /*
  * How many processes torchrun starts on a node, and what says so: the command, the environment,
- * or, where neither does, the cores of the instance. By default it starts one, and all other cores
- * are paid for and idle.
+ * or, where neither does, the cores or GPUs of the instance. By default it starts one, and all
+ * others are paid for and idle.
  *
  * The cores that the runtime shows follow the Neuron SDK: NEURON_LOGICAL_NC_CONFIG
  * (before 2.21: NEURON_RT_VIRTUAL_CORE_SIZE) says how many physical cores make a logical one, 2 by
@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "jobs/base/accelerator.h"
 #include "jobs/spec/machines/launch.h"
 #include "jobs/spec/resolved.h"
 
@@ -46,7 +47,7 @@ static const char *variable(const json_t *env, const json_t *command, const char
 
 int64_t processes_cores_of(const struct spec *spec, const json_t *env)
 {
-	int64_t cores = js_int(spec->instance, "cores", 0);
+	int64_t cores = accelerator_units(spec->instance);
 	int64_t physical = js_int(spec->instance, "physical_cores", 0), each;
 	const char *text = js_str(env, "NEURON_LOGICAL_NC_CONFIG");
 
@@ -87,11 +88,12 @@ static int64_t count_range(const char *text)
 static int64_t cores_for(const struct spec *spec, const json_t *env, const json_t *command,
 			 char **ret_why)
 {
+	const struct accelerator *kind = accelerator_of(spec->instance);
 	int64_t all = processes_cores_of(spec, env), some;
 	const char *type = js_str(spec->instance, "type");
-	const char *range = variable(env, command, "NEURON_RT_VISIBLE_CORES");
-	const char *few = variable(env, command, "NEURON_RT_NUM_CORES");
-	const char *name = range ? "NEURON_RT_VISIBLE_CORES" : "NEURON_RT_NUM_CORES";
+	const char *range = variable(env, command, kind->visible);
+	const char *few = kind->limit ? variable(env, command, kind->limit) : NULL;
+	const char *name = range ? kind->visible : kind->limit;
 
 	some = range ? count_range(range) : few ? number(few, 0) : 0;
 	if (some < 0) {
@@ -102,12 +104,12 @@ static int64_t cores_for(const struct spec *spec, const json_t *env, const json_
 	if (some == 0 || (some >= all && !range)) {
 		bool logical = all != js_int(spec->instance, "physical_cores", all);
 
-		*ret_why = mem_format("1 for each %sNeuronCore of '%s'", logical ? "logical " : "",
-				      type);
+		*ret_why = mem_format("1 for each %s%s of '%s'", logical ? "logical " : "",
+				      kind->unit, type);
 		return all;
 	}
-	*ret_why = mem_format("%s=%s, of the %lld NeuronCores of '%s'", name, range ? range : few,
-			      (long long)all, type);
+	*ret_why = mem_format("%s=%s, of the %lld %ss of '%s'", name, range ? range : few,
+			      (long long)all, kind->unit, type);
 	return some < all ? some : all;
 }
 
@@ -161,17 +163,12 @@ static int64_t put_cores(const struct spec *spec, const json_t *env, const json_
  * torch_distributed.py). */
 static int64_t put_toolkit(const struct spec *spec, const json_t *env, json_t *ret)
 {
-	int64_t cores = processes_cores_of(spec, env), gpus = js_int(spec->instance, "gpus", 0);
-
-	if (gpus > 0) {
-		put_reason(ret, "toolkit",
-			   mem_copy("SageMaker's toolkit starts one for each GPU that it finds"));
-		return gpus;
-	}
+	const struct accelerator *kind = accelerator_of(spec->instance);
 
 	put_reason(ret, "toolkit",
-		   mem_copy("SageMaker's toolkit starts one for each core that it finds"));
-	return cores;
+		   mem_format("SageMaker's toolkit starts one for each %s that it finds",
+			      kind ? kind->unit : "core"));
+	return processes_cores_of(spec, env);
 }
 
 json_t *spec_processes(const struct spec *spec, bool with_overrides)

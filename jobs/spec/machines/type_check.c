@@ -6,6 +6,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "jobs/base/accelerator.h"
 #include "jobs/base/text/text.h"
 #include "jobs/spec/machines/catalogue.h"
 #include "jobs/spec/machines/instance.h"
@@ -75,9 +76,9 @@ static void tell_unknown(struct binder *binder, enum spec_field field, const cha
 
 static int64_t workers_of(const json_t *row)
 {
-	int64_t cores = js_int(row, "cores", 0), gpus = js_int(row, "gpus", 0);
+	int64_t units = accelerator_units(row);
 
-	return cores > 0 ? cores : gpus > 0 ? gpus : 1;
+	return units > 0 ? units : 1;
 }
 
 static double apart(int64_t a, int64_t b)

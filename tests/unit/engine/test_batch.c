@@ -13,6 +13,9 @@
 	"'share_identifier':'m5'},"                                                                \
 	"'resources':{'instance':'trn1.32xlarge','efa':'auto','shm':'16GiB'},'tags':{'a':'b'},"    \
 	"'mounts':%s},'limits':{'deadline_ms':%d},'instance':%s}"
+#define P4D                                                                                        \
+	"{'type':'p4d.24xlarge','accelerator':'nvidia','gpus':8,'vcpus':96,"                   \
+	"'ram_mib':1179648,'efa':4}"
 #define TRN1 "{'type':'trn1.32xlarge','devices':16,'vcpus':128,'ram_mib':524288,'efa':8}"
 
 static json_t *plan_of(int nodes, const char *mounts, int deadline_ms, const char *instance)
@@ -75,6 +78,80 @@ static void a_machine_is_handed_in_whole(void **state)
 	assert_int_equal(js_int(limit, "softLimit", 0), -1);
 	assert_int_equal(js_int(limit, "hardLimit", 0), -1);
 	assert_null(json_object_get(definition, "timeout"));
+}
+
+static const json_t *limit_named(const json_t *container, const char *name)
+{
+	json_t *limit;
+	size_t i;
+
+	json_array_foreach (json_object_get(container, "ulimits"), i, limit)
+		if (js_is(limit, "name", name))
+			return limit;
+	return NULL;
+}
+
+static json_t *main_of(const json_t *range)
+{
+	const json_t *task =
+		json_array_get(js_path(range, "ecsProperties.taskProperties"), 0), *one;
+	size_t i;
+
+	json_array_foreach (json_object_get(task, "containers"), i, one)
+		if (js_is(one, "name", BATCH_MAIN))
+			return (json_t *)one;
+	return NULL;
+}
+
+/* In a range of nodes too, and not by the container beside it, which copies files. */
+static void gpus_are_a_resource_of_the_main_container(void **state)
+{
+	json_auto_t *plan = plan_of(2, "[]", 0, P4D), *plain = definition_of(plan, 2);
+	const json_t *alone = json_object_get(range_of(plain), "container");
+	json_auto_t *helped = NULL;
+	const json_t *main, *containers;
+
+	(void)state;
+	js_put_str(js_path(plan, "spec.batch"), "helper_image", "repo/stoker:1");
+	json_object_del(js_path(plan, "spec.batch"), "agent");
+	helped = definition_of(plan, 2);
+	main = main_of(range_of(helped));
+	containers = json_object_get(
+		json_array_get(js_path(range_of(helped), "ecsProperties.taskProperties"), 0),
+		"containers");
+	assert_int_equal(json_array_size(containers), 2);
+	assert_string_equal(required(alone, 2), "8");
+	assert_string_equal(required(main, 2), "8");
+	assert_null(required(json_array_get(containers, 0), 2));
+	assert_int_equal(devices_named(alone, "/dev/neuron"), 0);
+	assert_int_equal(devices_named(main, "/dev/infiniband/uverbs"), 4);
+}
+
+static void a_limit_of_the_spec_takes_the_place_of_ours(void **state)
+{
+	json_auto_t *plan = plan_of(2, "[]", 0, P4D), *ours = definition_of(plan, 2);
+	const json_t *container = json_object_get(range_of(ours), "container");
+	json_auto_t *own = NULL;
+
+	(void)state;
+	assert_int_equal(js_int(limit_named(container, "memlock"), "hardLimit", 0), -1);
+	assert_int_equal(js_int(limit_named(container, "nofile"), "softLimit", 0), 65535);
+	js_put(js_path(plan, "spec.batch"), "ulimits",
+	       quoted_json("[{'name':'nofile','soft':1000,'hard':2000},{'name':'core','soft':0}]"));
+	own = definition_of(plan, 2);
+	container = json_object_get(range_of(own), "container");
+	assert_int_equal(json_array_size(json_object_get(container, "ulimits")), 3);
+	assert_int_equal(js_int(limit_named(container, "memlock"), "softLimit", 0), -1);
+	assert_int_equal(js_int(limit_named(container, "nofile"), "softLimit", 0), 1000);
+	assert_int_equal(js_int(limit_named(container, "nofile"), "hardLimit", 0), 2000);
+	assert_int_equal(js_int(limit_named(container, "core"), "hardLimit", -1), 0);
+	/* Without EFA nothing opens that many files. */
+	js_put(json_object_get(plan, "instance"), "efa", json_integer(0));
+	json_object_del(js_path(plan, "spec.batch"), "ulimits");
+	json_decref(own);
+	own = definition_of(plan, 2);
+	container = json_object_get(range_of(own), "container");
+	assert_int_equal(json_array_size(json_object_get(container, "ulimits")), 1);
 }
 
 static void one_node_needs_no_efa_and_names_no_machine(void **state)
@@ -234,6 +311,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_machine_is_handed_in_whole),
+		cmocka_unit_test(gpus_are_a_resource_of_the_main_container),
+		cmocka_unit_test(a_limit_of_the_spec_takes_the_place_of_ours),
 		cmocka_unit_test(one_node_needs_no_efa_and_names_no_machine),
 		cmocka_unit_test(an_unknown_machine_is_not_asked_for),
 		cmocka_unit_test(mounts_are_the_hosts_or_efs),

@@ -158,14 +158,52 @@ static void nodes_on_machines_of_their_own_know_their_way(void **state)
 	config.platform.apart = true;
 	config.platform.interface = mem_copy("lo");
 	build(&config, &plain);
-	assert_value(&plain, "NCCL_SOCKET_IFNAME", "lo");
 	assert_value(&plain, "GLOO_SOCKET_IFNAME", "lo");
 	assert_value(&plain, "FI_PROVIDER", NULL);
 	config.order->efa = true;
 	build(&config, &efa);
 	assert_value(&efa, "FI_PROVIDER", "efa");
-	assert_value(&efa, "NEURON_RT_ROOT_COMM_ID", "10.0.0.7:29501");
 	assert_value(&efa, "PET_NODE_RANK", "1");
+}
+
+/* What is for one kind alone, on two nodes with EFA: the order of an earlier driver names no kind,
+ * and only Neuron's cores. */
+static void each_kind_of_accelerator_gets_its_own_variables(void **state)
+{
+	static const struct {
+		const char *kind;
+		int cores;
+		const char *ccom, *nccl, *rdma, *root, *timeout;
+	} rows[] = {
+		{ "neuron", 32, "lo", NULL, "1", "10.0.0.7:29501", "600" },
+		{ NULL, 32, "lo", NULL, "1", "10.0.0.7:29501", "600" },
+		{ "nvidia", 8, NULL, "lo", NULL, NULL, NULL },
+		{ NULL, 0, NULL, NULL, NULL, NULL, NULL },
+		{ "tomorrow's", 4, NULL, NULL, NULL, NULL, NULL },
+	};
+
+	for (size_t i = 0; i < STK_LENGTH(rows); i++) {
+		AUTO(agent_config_release) struct agent_config config = { 0 };
+		AUTO(command_env_release) struct command_env env = { 0 };
+		json_t *order = order_for(*state, "true");
+
+		js_put(order, "nodes", json_integer(2));
+		js_put(order, "efa", json_true());
+		js_put_str(order, "accelerator", rows[i].kind);
+		if (rows[i].cores > 0)
+			js_put(order, "cores", json_integer(rows[i].cores));
+		load(&config, *state, order, "1");
+		config.platform.apart = true;
+		config.platform.interface = mem_copy("lo");
+		build(&config, &env);
+		assert_value(&env, "FI_PROVIDER", "efa");
+		assert_value(&env, "GLOO_SOCKET_IFNAME", "lo");
+		assert_value(&env, "CCOM_SOCKET_IFNAME", rows[i].ccom);
+		assert_value(&env, "NCCL_SOCKET_IFNAME", rows[i].nccl);
+		assert_value(&env, "FI_EFA_USE_DEVICE_RDMA", rows[i].rdma);
+		assert_value(&env, "NEURON_RT_ROOT_COMM_ID", rows[i].root);
+		assert_value(&env, "NEURON_RT_EXEC_TIMEOUT", rows[i].timeout);
+	}
 }
 
 /* ---- secrets ---- */
@@ -260,6 +298,7 @@ int main(void)
 		TEST(a_hyperparameter_that_refers_to_nothing_is_named),
 		TEST(what_the_order_sets_more_of_reaches_the_command),
 		TEST(nodes_on_machines_of_their_own_know_their_way),
+		TEST(each_kind_of_accelerator_gets_its_own_variables),
 		TEST(a_secret_that_lies_nowhere_a_job_can_read_is_named),
 		TEST(a_secret_that_cannot_be_read_is_named_with_its_place),
 		TEST(a_secret_of_the_agents_own_goes_before_the_environments),

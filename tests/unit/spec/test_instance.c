@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "jobs/base/accelerator.h"
 #include "jobs/base/sb.h"
 #include "jobs/spec/machines/catalogue.h"
 #include "jobs/spec/yaml.h"
@@ -174,8 +175,8 @@ static void an_accelerator_has_its_figures(void **state)
 	(void)state;
 	json_array_foreach (types, i, type) {
 		json_auto_t *row = instance_find(catalogue, json_string_value(type));
-		bool neuron = js_is(row, "accelerator", INSTANCE_NEURON);
-		bool nvidia = js_is(row, "accelerator", INSTANCE_NVIDIA);
+		bool neuron = js_is(row, "accelerator", ACCELERATOR_NEURON);
+		bool nvidia = js_is(row, "accelerator", ACCELERATOR_NVIDIA);
 
 		assert_int_equal(js_int(row, "devices", 0) > 0, neuron);
 		assert_int_equal(js_int(row, "cores", 0) > 0, neuron);
