@@ -4,10 +4,12 @@
  * only programs of the image, each with a time limit.
  *
  *   disk, memory, clock (the only ones before a precompile)
- *   devices        as many as the order says, none of them in use   neuron-ls -j
- *   counters       errors that were not corrected; corrected ones count nothing   sysfs
- *   tensor         an operation with a known answer on each core    the command's Python
- *   collectives    on the cores of this node                        nccom-test
+ *   devices        as many as the order says, none of them in use   neuron-ls -j; nvidia-smi
+ *   counters       errors that were not corrected; corrected ones count nothing   sysfs; nvidia-smi
+ *   repairs        of GPUs: pages or rows of memory that wait to be taken out of use   nvidia-smi
+ *   xid            of GPUs: what the kernel says of broken ones     dmesg
+ *   tensor         an operation with a known answer on each core or GPU   the command's Python
+ *   collectives    on the cores or GPUs of this node   nccom-test; nccl-tests, else our program
  * and then, over the workspace (health_peers.c), with all nodes:
  *   comparison     the nodes' figures with each other's median and a stored baseline
  *   across         an all-reduce over all nodes: nccom-test over mpirun and ssh where there

@@ -125,11 +125,12 @@ static bool can_mpi(struct checkup *c, const json_t *nodes)
 {
 	AUTO(auto_free) char *mpirun = health_tool_find(&c->env, "mpirun");
 	AUTO(auto_free) char *ssh = health_tool_find(&c->env, "ssh");
-	AUTO(auto_free) char *nccom = health_tool_find(&c->env, "nccom-test");
+	AUTO(auto_free)
+	char *tool = c->kind->collectives ? health_tool_find(&c->env, c->kind->collectives) : NULL;
 	const json_t *told;
 	size_t i;
 
-	if (!mpirun || !ssh || !nccom || c->cores < 1 || !health_checkup_meets_others(c))
+	if (!mpirun || !ssh || !tool || c->cores < 1 || !health_checkup_meets_others(c))
 		return false;
 	json_array_foreach (nodes, i, told) {
 		const char *addr = js_str(told, "addr");

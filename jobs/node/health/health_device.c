@@ -1,4 +1,4 @@
-/* Checks of this machine: space, clock, devices, counters. See health.h. */
+/* Checks of this machine: space, clock, Neuron devices and their counters. See health.h. */
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
@@ -109,7 +109,7 @@ void health_check_place(struct checkup *c)
 
 /* ---- devices --------------------------------------------------------------------- */
 
-static void check_processes(struct checkup *c, const json_t *processes)
+void health_say_processes(struct checkup *c, const json_t *processes)
 {
 	AUTO(sb_release) struct sb words = SB_INIT;
 	const json_t *one;
@@ -131,21 +131,21 @@ static void check_processes(struct checkup *c, const json_t *processes)
 	health_checkup_say(c, "processes", ROW_SICK, "%s", words.text);
 }
 
-/* Reports a number of devices other than the order's; a queue may give a larger machine.
- * Returns true if it did. */
-static bool say_devices(struct checkup *c, const char *who, int found)
+/* A queue may give a larger machine. */
+bool health_say_devices(struct checkup *c, const char *who, int found)
 {
+	const char *noun = c->accelerator->noun;
 	int devices = (int)c->config->order->devices;
 
 	js_put(c->told, "devices", json_integer(found));
 	if (devices == 0 || found == devices)
 		return false;
 	if (found < devices)
-		health_checkup_say(c, "devices", ROW_SICK, "%s shows %d of %d Neuron devices", who,
-				   found, devices);
+		health_checkup_say(c, "devices", ROW_SICK, "%s shows %d of %d %ss", who, found,
+				   devices, noun);
 	else
 		health_checkup_say(c, "devices", ROW_WARNED,
-				   "%s shows %d Neuron devices instead of %d", who, found, devices);
+				   "%s shows %d %ss instead of %d", who, found, noun, devices);
 	return true;
 }
 
@@ -153,7 +153,7 @@ static void check_device_list(struct checkup *c, const struct neuron_ls *ls)
 {
 	int devices = (int)c->config->order->devices;
 	int cores = (int)c->config->order->cores;
-	bool said = say_devices(c, "neuron-ls", ls->devices);
+	bool said = health_say_devices(c, "neuron-ls", ls->devices);
 
 	js_put(c->told, "cores", json_integer(ls->cores));
 	if (!said && ls->devices == 0)
@@ -167,7 +167,7 @@ static void check_device_list(struct checkup *c, const struct neuron_ls *ls)
 				   ls->cores);
 	if (ls->cores > 0)
 		c->cores = ls->cores;
-	check_processes(c, ls->processes);
+	health_say_processes(c, ls->processes);
 }
 
 static const char *sysfs_root(const struct checkup *c)
@@ -185,7 +185,7 @@ static void count_devices(struct checkup *c, const char *why)
 	if (found < 0)
 		health_checkup_say(c, "devices", ROW_UNCHECKED, "%s, and '%s' is missing too", why,
 				   sysfs_root(c));
-	else if (!say_devices(c, "the kernel", found))
+	else if (!health_say_devices(c, "the kernel", found))
 		health_checkup_say(c, "devices", ROW_OK, "%d devices (by the kernel: %s)", found,
 				   why);
 }
@@ -204,7 +204,7 @@ static void read_devices(struct checkup *c, const struct tool_result *result)
 	count_devices(c, words);
 }
 
-void health_check_devices(struct checkup *c)
+void health_neuron_devices(struct checkup *c)
 {
 	AUTO(auto_free) char *program = health_tool_find(&c->env, "neuron-ls");
 	AUTO(health_tool_release) struct tool_result result = { 0 };
@@ -283,7 +283,7 @@ static int check_device(struct checkup *c, const char *device)
 	return found;
 }
 
-void health_check_counters(struct checkup *c)
+void health_neuron_counters(struct checkup *c)
 {
 	DIR *dir = opendir(sysfs_root(c));
 	bool fine = !c->sick;

@@ -1,12 +1,14 @@
 /*
- * Shared by the parts of a check-up: health_work.c (its order, calls all others), health_device.c
- * and health_program.c (this node), health_across.c, health_compare.c, health_peers.c and
+ * Shared by the parts of a check-up: health_work.c (its order, calls all others), health_kinds.c
+ * (what each kind of accelerator has), health_device.c, health_nvidia.c, health_nccl.c and
+ * health_program.c (this node), health_across.c, health_compare.c, health_peers.c and
  * health_baseline.c (all nodes), health_checkup.c (calls none of them). Included by these files
  * alone.
  */
 #ifndef STK_NODE_HEALTH_HEALTH_INTERNAL_H
 #define STK_NODE_HEALTH_HEALTH_INTERNAL_H
 
+#include "jobs/base/accelerator.h"
 #include "jobs/base/clock.h"
 #include "jobs/node/health/health.h"
 #include "jobs/node/health/health_tool.h"
@@ -31,13 +33,16 @@ struct checkup {
 	struct store *store;
 	struct command_env
 		env;  /* environment of the tools: the command's, with a cache of their own */
+	const struct accelerator *accelerator;
+	const struct health_kind *kind; /* of the accelerator */
 	char *folder; /* working folder of the tools: node-<k>/health */
 	char *python; /* Python of the command; NULL: not found */
 	struct mono begun, end; /* start and end of this node's own part */
 	struct utc began;
-	int cores;              /* cores of this node; 0: not known */
+	int cores;              /* cores or GPUs of this node; 0: not known */
 	bool sick;              /* a row is ROW_SICK */
-	bool unable;            /* nccom-test did not get to run: the image is to blame */
+	bool unable;            /* a collective did not get to run: the image is to blame */
+	bool hangs;             /* the tool of the devices does; it is asked nothing more */
 	bool torch;             /* torch can be imported */
 	bool xla;               /* PyTorch computes on the accelerator */
 	json_t *told;           /* content of node-<k>/health.json: see order.h */
@@ -59,10 +64,39 @@ bool health_checkup_had_time(const struct checkup *c, struct mono from, struct m
 /* True if collectives over several machines of this type are supported. */
 bool health_checkup_meets_others(const struct checkup *c);
 
+/* health_kinds.c: what a check-up does for each kind of accelerator (jobs/base/accelerator.h). */
+struct health_kind {
+	const char *accelerator; /* name of its row there */
+	const char *tool;        /* by which it is known where the order does not tell the kind */
+	/* Say how many there are, and who uses them; which errors they count. */
+	void (*devices)(struct checkup *c);
+	void (*counters)(struct checkup *c);
+	/* Runs a collective on the devices of this node. Returns NULL with its figures in c->figures,
+	 * or what went wrong, or, with c->unable, why it could not be run; the caller frees it. */
+	char *(*collective)(struct checkup *c, const char *operation);
+	const char *backend; /* of health_reduce.py on the accelerator */
+	/* Program of the collectives, also between nodes, over mpirun; NULL: there are several. */
+	const char *collectives;
+};
+
+/* Sets the kind of the accelerators, as the order tells, else as the tools on this node do. */
+void health_find_kind(struct checkup *c);
+
 /* health_device.c */
 void health_check_place(struct checkup *c);
-void health_check_devices(struct checkup *c);
-void health_check_counters(struct checkup *c);
+void health_neuron_devices(struct checkup *c);
+void health_neuron_counters(struct checkup *c);
+/* Reports a number of devices other than the order's, as `who` shows. Returns true if it did. */
+bool health_say_devices(struct checkup *c, const char *who, int found);
+/* Reports the processes that use devices: [{"device","pid","command"}…]. */
+void health_say_processes(struct checkup *c, const json_t *processes);
+
+/* health_nvidia.c */
+void health_nvidia_devices(struct checkup *c);
+void health_nvidia_counters(struct checkup *c);
+
+/* health_nccl.c: a collective by nccl-tests, or, of all-reduce alone, by our program over torchrun. */
+char *health_nccl_collective(struct checkup *c, const char *operation);
 
 /* health_program.c */
 void health_check_tensor(struct checkup *c);
@@ -70,6 +104,12 @@ void health_check_tensor(struct checkup *c);
  * check finds it too. */
 void health_find_torch(struct checkup *c);
 void health_check_collectives(struct checkup *c);
+char *health_nccom_collective(struct checkup *c, const char *operation);
+/* Adds the figures of an operation: busbw as its tool counts it; time_us 0: not known. */
+void health_put_figures(json_t *figures, const char *name, double busbw, double time_us, int ranks);
+/* Returns that the tool hangs, stopped at `end`. The caller frees it. */
+char *health_hung_words(const struct checkup *c, const char *what, struct mono from,
+			struct mono end);
 /* Runs the collective of nccom-test over `ranks` ranks on these hosts (NULL: here alone). Returns
  * NULL with the figures added to `figures` as `name`, or what went wrong; the caller frees it. */
 char *health_run_nccom(struct checkup *c, const char *operation, int ranks, const json_t *hosts,

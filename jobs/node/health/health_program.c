@@ -63,7 +63,7 @@ static void take_torch(struct checkup *c, const json_t *said)
 	js_put(c->told, "torch", json_boolean(c->torch));
 }
 
-static char *wrong_words(const json_t *wrong)
+static char *wrong_words(const json_t *wrong, const char *unit)
 {
 	AUTO(sb_release) struct sb words = SB_INIT_MAX(1000);
 	const json_t *one;
@@ -72,7 +72,8 @@ static char *wrong_words(const json_t *wrong)
 	json_array_foreach (wrong, i, one) {
 		const char *text = js_str(one, "words");
 
-		sb_addf(&words, "%score %lld: ", i ? "; " : "", (long long)js_int(one, "core", 0));
+		sb_addf(&words, "%s%s %lld: ", i ? "; " : "", unit,
+			(long long)js_int(one, "core", 0));
 		text_escape(&words, text ? text : "?", strlen(text ? text : "?"), false);
 	}
 	return sb_take(&words);
@@ -83,7 +84,8 @@ static void check_tensor_result(struct checkup *c, const json_t *said)
 	const char *framework = js_str(said, "framework"), *why = js_str(said, "unable");
 	AUTO(sb_release) struct sb unable = SB_INIT_MAX(400);
 	const json_t *wrong = json_object_get(said, "wrong");
-	AUTO(auto_free) char *words = wrong_words(wrong);
+	const char *unit = c->accelerator->unit;
+	AUTO(auto_free) char *words = wrong_words(wrong, unit);
 	int cores = (int)js_int(said, "cores", 0);
 
 	if (why)
@@ -98,20 +100,20 @@ static void check_tensor_result(struct checkup *c, const json_t *said)
 		health_checkup_say(c, "tensor", ROW_UNCHECKED, "%s", unable.text);
 	else if (c->cores > 0 && js_bool(said, "left_out", false))
 		health_checkup_say(c, "tensor", ROW_SICK,
-				   "%s computes on the CPU: the plugin for the %d cores does not "
+				   "%s computes on the CPU: the plugin for the %d %ss does not "
 				   "start, or does not fit %s",
-				   framework, c->cores, framework);
+				   framework, c->cores, unit, framework);
 	else if (c->cores > 0 && !js_bool(said, "accelerated", false))
 		health_checkup_say(c, "tensor", ROW_UNCHECKED,
-				   "%s is installed, but no plugin for the %d cores", framework,
-				   c->cores);
+				   "%s is installed, but no plugin for the %d %ss", framework,
+				   c->cores, unit);
 	else if (cores < c->cores)
 		health_checkup_say(c, "tensor", ROW_WARNED,
-				   "a product is right, but on %d of %d cores (%s)", cores,
-				   c->cores, framework);
+				   "a product is right, but on %d of %d %ss (%s)", cores, c->cores,
+				   unit, framework);
 	else
-		health_checkup_say(c, "tensor", ROW_OK, "a product is right on %d cores (%s)",
-				   cores, framework);
+		health_checkup_say(c, "tensor", ROW_OK, "a product is right on %d %ss (%s)",
+				   cores, unit, framework);
 }
 
 /* Runs our program. Returns -1 if it cannot be started. `ret_said`: its answer, or NULL. */
@@ -121,7 +123,8 @@ static int run_program(struct checkup *c, const char *how, struct tool_result *r
 	AUTO(auto_free) char *program = c->python ? put_program(c, "health_tensor", err) : NULL;
 	AUTO(auto_free) char *cores = mem_format("%d", c->cores);
 	AUTO(auto_free) char *word = mem_copy(how);
-	char *argv[] = { c->python, program, word, cores, NULL };
+	AUTO(auto_free) char *kind = mem_copy(c->kind->accelerator);
+	char *argv[] = { c->python, program, word, cores, kind, NULL };
 
 	if (!c->python)
 		return err_set(err, EXIT_REFUSED, "Python not found");
@@ -286,18 +289,19 @@ static char *failure_of(const struct tool_result *result)
 	return mem_format("nccom-test ended with %d: %s", result->status, safe.text);
 }
 
-static void put_figures(json_t *figures, const char *name, const struct nccom_row *row, int ranks)
+void health_put_figures(json_t *figures, const char *name, double busbw, double time_us, int ranks)
 {
 	json_t *one = json_object();
 
-	js_put(one, "busbw", json_real(row->busbw));
-	if (row->time_us > 0)
-		js_put(one, "time_us", json_real(row->time_us));
+	js_put(one, "busbw", json_real(busbw));
+	if (time_us > 0)
+		js_put(one, "time_us", json_real(time_us));
 	js_put(one, "ranks", json_integer(ranks));
 	js_put(figures, name, one);
 }
 
-static char *hung(const struct checkup *c, const char *what, struct mono from, struct mono end)
+char *health_hung_words(const struct checkup *c, const char *what, struct mono from,
+			struct mono end)
 {
 	AUTO(auto_free) char *limit = health_checkup_limit(c);
 	AUTO(auto_free) char *time = text_format_duration(end.ms - from.ms);
@@ -346,13 +350,13 @@ static char *run_tool(struct checkup *c, const char *program, const char *operat
 	if (done < 0)
 		return mem_format("%s: %s", what, why->message);
 	if (result.hung)
-		return hung(c, what, from, end);
+		return health_hung_words(c, what, from, end);
 	failure = failure_of(&result);
 	if (failure)
 		return failure;
 	if (read_nccom(report, &result, &row, &why) < 0)
 		return mem_format("%s ended with 0, but %s", what, why->message);
-	put_figures(figures, name, &row, ranks);
+	health_put_figures(figures, name, row.busbw, row.time_us, ranks);
 	return NULL;
 }
 
@@ -361,7 +365,8 @@ static void meet_at(struct checkup *c, const char *addr, int64_t port)
 {
 	AUTO(auto_free) char *root = network_join(addr, port);
 
-	command_env_put(&c->env, variable_rows[VAR_NEURON_ROOT_COMM].name, root);
+	if (c->accelerator->meeting != VAR_COUNT)
+		command_env_put(&c->env, variable_rows[c->accelerator->meeting].name, root);
 }
 
 char *health_run_nccom(struct checkup *c, const char *operation, int ranks, const json_t *hosts,
@@ -379,47 +384,66 @@ char *health_run_nccom(struct checkup *c, const char *operation, int ranks, cons
 	return run_tool(c, program, operation, ranks, hosts, end, name, figures);
 }
 
-void health_check_collectives(struct checkup *c)
+char *health_nccom_collective(struct checkup *c, const char *operation)
 {
 	AUTO(auto_free) char *program = health_tool_find(&c->env, "nccom-test");
+
+	return run_tool(c, program, operation, c->cores, NULL, c->end, operation, c->figures);
+}
+
+/* Does one, and adds its figure to the words. Returns false if no other is to follow. */
+static bool check_collective(struct checkup *c, const char *name, struct sb *words, char **ret_why)
+{
 	AUTO(auto_free) char *limit = health_checkup_limit(c);
+	struct mono from = clock_mono_now();
+	AUTO(auto_free) char *wrong = c->kind->collective(c, name);
+
+	if (!wrong) {
+		sb_addf(words, "%s%s %.1f GB/s", words->len ? ", " : "", name,
+			js_real(json_object_get(c->figures, name), "busbw", 0));
+		return true;
+	}
+	if (c->unable) {
+		if (!*ret_why)
+			*ret_why = c->kind->collectives
+					   ? mem_format("cannot run %s: %s", c->kind->collectives,
+							wrong)
+					   : TAKE(wrong);
+		return true;
+	}
+	if (clock_mono_now().ms >= c->end.ms && !health_checkup_had_time(c, from, c->end))
+		health_checkup_say(c, "collectives", ROW_UNCHECKED,
+				   "too little time was left of %s for %s", limit, name);
+	else
+		health_checkup_say(c, "collectives", ROW_SICK, "%s among its %d %ss: %s", name,
+				   c->cores, c->accelerator->unit, wrong);
+	return false;
+}
+
+void health_check_collectives(struct checkup *c)
+{
+	const char *tool = c->kind->collectives;
+	AUTO(auto_free) char *program = tool ? health_tool_find(&c->env, tool) : NULL;
 	AUTO(sb_release) struct sb words = SB_INIT;
+	AUTO(auto_free) char *lack = NULL;
+	AUTO(auto_free) char *why = NULL;
 	const json_t *operation;
 	size_t i;
 
-	if (!program || c->cores < 2) {
-		health_checkup_say(c, "collectives", ROW_UNCHECKED, "%s",
-				   !program       ? "nccom-test is not in this image"
-				   : c->cores < 1 ? "the number of cores is not known"
-						  : "only one core");
-		return;
-	}
-	json_array_foreach (c->order->ops, i, operation) {
-		const char *name = json_string_value(operation);
-		struct mono from = clock_mono_now();
-		AUTO(auto_free)
-		char *wrong = run_tool(c, program, name, c->cores, NULL, c->end, name, c->figures);
-
-		if (wrong && clock_mono_now().ms >= c->end.ms &&
-		    !health_checkup_had_time(c, from, c->end)) {
-			health_checkup_say(c, "collectives", ROW_UNCHECKED,
-					   "too little time was left of %s for %s", limit, name);
+	if (tool && !program)
+		lack = mem_format("%s is not in this image", tool);
+	else if (c->cores < 1)
+		lack = mem_format("the number of %ss is not known", c->accelerator->unit);
+	else if (c->cores == 1)
+		lack = mem_format("only one %s", c->accelerator->unit);
+	json_array_foreach (lack ? NULL : c->order->ops, i, operation)
+		if (!check_collective(c, json_string_value(operation), &words, &why))
 			return;
-		}
-		if (wrong && c->unable) {
-			health_checkup_say(c, "collectives", ROW_UNCHECKED,
-					   "cannot run nccom-test: %s", wrong);
-			return;
-		}
-		if (wrong) {
-			health_checkup_say(c, "collectives", ROW_SICK, "%s among its %d cores: %s",
-					   name, c->cores, wrong);
-			return;
-		}
-		sb_addf(&words, "%s%s %.1f GB/s", i ? ", " : "", name,
-			js_real(json_object_get(c->figures, name), "busbw", 0));
-	}
-	health_checkup_say(c, "collectives", ROW_OK, "%s", words.text);
+	if (words.len > 0)
+		health_checkup_say(c, "collectives", ROW_OK, "%s%s%s", words.text,
+				   why ? "; not tested: " : "", why ? why : "");
+	else
+		health_checkup_say(c, "collectives", ROW_UNCHECKED, "%s", lack ? lack : why);
 }
 
 /* ---- torchrun --------------------------------------------------------------------- */
@@ -460,19 +484,16 @@ static char *read_torch_result(const struct tool_result *result, int ranks, cons
 		return mem_format("an all-reduce over torchrun ended with %d: %s", result->status,
 				  words);
 	}
-	if (js_real(said, "busbw", -1) >= 0) {
-		struct nccom_row row = { .busbw = js_real(said, "busbw", 0),
-					 .time_us = js_real(said, "time_us", 0) };
-
-		put_figures(figures, name, &row, ranks);
-	}
+	if (js_real(said, "busbw", -1) >= 0)
+		health_put_figures(figures, name, js_real(said, "busbw", 0),
+				   js_real(said, "time_us", 0), ranks);
 	return NULL;
 }
 
 char *health_run_torch(struct checkup *c, int nodes, int rank, const char *addr, int64_t port,
 		       struct mono end, const char *name, json_t *figures)
 {
-	/* Without XLA the test runs over the network alone. */
+	/* Without the accelerator the test runs over the network alone. */
 	bool xla = c->cores > 0 && c->xla && health_checkup_meets_others(c);
 	AUTO(err_freep) struct err *why = NULL;
 	AUTO(auto_free) char *program = c->python ? put_program(c, "health_reduce", &why) : NULL;
@@ -486,13 +507,13 @@ char *health_run_torch(struct checkup *c, int nodes, int rank, const char *addr,
 		return mem_format("an all-reduce over torchrun: %s",
 				  why ? why->message : "Python not found");
 	if (xla) {
-		command_env_put(&c->env, "HEALTH_BACKEND", "xla");
+		command_env_put(&c->env, "HEALTH_BACKEND", c->kind->backend);
 		meet_at(c, addr, port + ROOT_ABOVE);
 	}
 	torchrun_command(c, torchrun, nodes, rank, per_node, addr, port, program, &words);
 	if (health_tool_run(&c->env, c->folder, words.list, end, &result, &why) < 0)
 		return mem_format("an all-reduce over torchrun: %s", why->message);
 	if (result.hung)
-		return hung(c, "an all-reduce over torchrun", from, end);
+		return health_hung_words(c, "an all-reduce over torchrun", from, end);
 	return read_torch_result(&result, nodes * per_node, name, figures);
 }

@@ -1,11 +1,11 @@
-# One tensor operation with a known answer on each core.
-"""health_tensor.py compute|look CORES. Prints one line of JSON: {"torch": can it be imported,
+# One tensor operation with a known answer on each core or GPU.
+"""health_tensor.py compute|look CORES neuron|nvidia. Prints one line of JSON: {"torch": can it be imported,
 "xla": does it compute on the accelerator} and, of "compute", {"framework", "cores": how many were
 asked, "accelerated": are they the accelerator's, "left_out": it computes on the CPU although what
 it needs for the accelerator is there, "unable": why it computed nothing, which is not the
 accelerator's doing, "wrong": [{"core", "words"}]}. A framework that is not there is no failure.
 
-A process of PyTorch has the cores that it is given: so one is started for each of them."""
+A process of PyTorch has the cores that it is given: so one is started for each of them, and each GPU has one too."""
 
 import importlib.util
 import json
@@ -42,6 +42,49 @@ def compare(core, found, wrong):
                       f"first is {float(found[row][column])} instead of {expected[row][column]}"})
 
 
+class Neuron:
+    """Cores, each given to its process by a variable."""
+    jax_plugins = ("libneuronxla",)
+
+    @staticmethod
+    def has_torch():
+        return there("torch_xla") and there("torch_neuronx")
+
+    @staticmethod
+    def env(core):
+        return {"NEURON_RT_VISIBLE_CORES": str(core), "NEURON_RT_NUM_CORES": "1"}
+
+    @staticmethod
+    def device(core):
+        import torch_xla.core.xla_model as xm
+        return xm.xla_device()
+
+
+class Nvidia:
+    """GPUs, by their number among those that the command may use."""
+    jax_plugins = ("jax_cuda12_plugin", "jax_cuda13_plugin")
+
+    @staticmethod
+    def has_torch():
+        """A torch for CUDA, even where it finds no GPU: that is told by the operation."""
+        if not there("torch"):
+            return False
+        found = subprocess.run([sys.executable, "-c", "import torch; print(bool(torch.version.cuda))"],
+                               stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        return found.stdout.strip() == b"True"
+
+    @staticmethod
+    def env(core):
+        return {}
+
+    @staticmethod
+    def device(core):
+        return "cuda:%d" % core
+
+
+KINDS = {"neuron": Neuron, "nvidia": Nvidia}
+
+
 def jax_devices(jax, wrong):
     try:
         return jax.devices()
@@ -50,7 +93,7 @@ def jax_devices(jax, wrong):
         return []
 
 
-def with_jax():
+def with_jax(kind):
     import jax
     import jax.numpy as jnp
     wrong = []
@@ -66,23 +109,20 @@ def with_jax():
     accelerated = any(core.platform != "cpu" for core in cores)
     chosen = os.environ.get("JAX_PLATFORMS", "").split(",")[0] == "cpu"
     return {"framework": "jax", "cores": len(cores), "wrong": wrong, "accelerated": accelerated,
-            "left_out": not accelerated and not chosen and there("libneuronxla")}
+            "left_out": not accelerated and not chosen and any(there(name) for name in kind.jax_plugins)}
 
 
-def on_core(core):
-    """In a process that was given this core alone."""
-    accelerated = os.environ.get("NEURON_RT_VISIBLE_CORES")
+def on_core(core, kind):
+    """In a process that was given this core alone. `kind` None: on the CPU."""
     wrong = []
     try:
         import torch
-        if accelerated:
-            import torch_xla.core.xla_model as xm
+        device = kind.device(core) if kind else None
     except (ImportError, AttributeError, OSError) as why:  # parts that do not fit each other
         print(f"torch cannot be imported: {why}", file=sys.stderr)
         sys.exit(NOT_IMPORTED)
     left, right = torch.tensor(LEFT, dtype=torch.float32), torch.tensor(RIGHT, dtype=torch.float32)
-    if accelerated:
-        device = xm.xla_device()
+    if device is not None:
         product = (left.to(device) @ right.to(device)).cpu()
     else:
         product = left @ right
@@ -90,11 +130,9 @@ def on_core(core):
     print(json.dumps(wrong), flush=True)
 
 
-def start(core, accelerated):
-    env = dict(os.environ)
-    if accelerated:
-        env.update(NEURON_RT_VISIBLE_CORES=str(core), NEURON_RT_NUM_CORES="1")
-    return subprocess.Popen([sys.executable, os.path.abspath(__file__), "core", str(core)], env=env,
+def start(core, name):
+    env = dict(os.environ, **(KINDS[name].env(core) if name in KINDS else {}))
+    return subprocess.Popen([sys.executable, os.path.abspath(__file__), "core", str(core), name], env=env,
                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
@@ -114,13 +152,15 @@ def collect(core, process, wrong):
     return None
 
 
-def with_torch(cores, accelerated):
+def with_torch(cores, name):
+    """`name` "cpu": not on the accelerator."""
     wrong = []
+    accelerated = name in KINDS
     cores = cores if accelerated else 1
-    # The first one compiles for all of them.
-    first = start(0, accelerated)
+    # The first one compiles for all of them, and tells whether torch can be imported.
+    first = start(0, name)
     unable = collect(0, first, wrong)
-    rest = [(core, start(core, accelerated)) for core in range(1, cores)] if not unable else []
+    rest = [(core, start(core, name)) for core in range(1, cores)] if not unable else []
     for core, process in rest:
         unable = collect(core, process, wrong) or unable
     return {"framework": "torch", "cores": cores, "wrong": wrong, "accelerated": accelerated, "unable": unable,
@@ -128,16 +168,17 @@ def with_torch(cores, accelerated):
 
 
 def main():
-    what, number = sys.argv[1], int(sys.argv[2])
+    what, number, name = sys.argv[1], int(sys.argv[2]), sys.argv[3]
+    kind = KINDS.get(name)
     if what == "core":
-        on_core(number)
+        on_core(number, kind)
         return
-    accelerated = number > 0 and there("torch_xla") and there("torch_neuronx")
+    accelerated = number > 0 and kind.has_torch()
     said = {"torch": there("torch"), "xla": accelerated}
     if what == "compute" and said["torch"]:
-        said.update(with_torch(number, accelerated))
+        said.update(with_torch(number, name if accelerated else "cpu"))
     elif what == "compute" and there("jax"):
-        said.update(with_jax())
+        said.update(with_jax(kind))
     print(json.dumps(said), flush=True)
 
 

@@ -129,6 +129,7 @@ static int begin_checkup(struct checkup *c, struct err **err)
 	    fs_remove_tree(c->folder, err) < 0 || fs_mkdirs(c->folder, err) < 0 ||
 	    make_env(c, err) < 0)
 		return -1;
+	health_find_kind(c);
 	c->python = find_python(c);
 	introduce(c);
 	return 0;
@@ -160,8 +161,8 @@ static void check_node(struct checkup *c)
 	if (!c->order->full)
 		return;
 	if (c->order->device) {
-		health_check_devices(c);
-		health_check_counters(c);
+		c->kind->devices(c);
+		c->kind->counters(c);
 		if (!c->sick)
 			health_check_tensor(c);
 	}

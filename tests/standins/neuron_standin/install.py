@@ -45,6 +45,16 @@ class Installation:
         """The job's PATH."""
         return f"{self.bin}:/usr/bin:/bin"
 
+    def with_gpus(self, nccl: bool = True, **settings: object) -> "Installation":
+        """With the tools of GPUs in place of Neuron's, and, with `nccl`, programs of nccl-tests."""
+        for name in ("neuron-ls", "nccom-test"):
+            (self.bin / name).unlink()
+        for program in (HERE / "gpu_bin").iterdir():
+            if nccl or not program.name.endswith("_perf"):
+                (self.bin / program.name).symlink_to(program)
+        self.set(**settings)
+        return self
+
     def with_framework(self, *names: str) -> "Installation":
         for name in names:
             (self.packages / name).symlink_to(HERE / "framework_standin" / name)

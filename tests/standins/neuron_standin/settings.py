@@ -124,6 +124,19 @@ TABLE = {
         "", "cpu, raises or killed: it computes on the CPU, all cores but the first raise an error, or its process is "
         "ended by a signal", "a plugin that does not begin; errors of the Neuron runtime"),
     "STANDIN_NCCOM_SECONDS": Setting("0", "how long it takes", "a hang in collectives"),
+    # -- GPUs, where with_gpus() put their tools; the three of NCCOM hold for the programs of nccl-tests too
+    "STANDIN_GPU_DRIVER": Setting("", "418, 470 or 550: the generation of nvidia-smi's forms (default: 550)", "drivers"),
+    "STANDIN_GPUS": Setting("8", "how many GPUs the machine has", "p4d.24xlarge"),
+    "STANDIN_GPU_MISSING": Setting("0", "so many of them are missing", "a GPU that fell off the bus"),
+    "STANDIN_GPU_FOREIGN": Setting("", "GPU:PID:NAME: somebody uses one", "a process that was left behind"),
+    "STANDIN_GPU_UNCORRECTED": Setting("", "GPU:COUNT: its uncorrected errors", "a double-bit ECC error"),
+    "STANDIN_GPU_PENDING": Setting("", "GPU: a page or row of it waits to be taken out of use", "XID 63"),
+    "STANDIN_GPU_FAILED_ROW": Setting("", "GPU: a row of it could not be remapped", "XID 64"),
+    "STANDIN_GPU_CELLS": Setting("", "text in place of each counter", "[N/A], [Unknown Error], ERR!"),
+    "STANDIN_SMI_FAILS": Setting("", "text: nvidia-smi says only this and exits 15", "a GPU that is lost"),
+    "STANDIN_SMI_SECONDS": Setting("0", "how long nvidia-smi takes", "a hang in the driver"),
+    "STANDIN_XID": Setting("", "XID in the kernel's log, or denied: nobody may read it", "NVRM: Xid (PCI…): N"),
+    "STANDIN_TORCH_CUDA": Setting("", "1: torch is one for CUDA", "the GPU images of AWS"),
 }
 
 

@@ -33,6 +33,8 @@ static UNUSED void clinic_open(struct place *place, struct clinic *clinic, int64
 				      .told = json_object(),
 				      .rows = json_array(),
 				      .figures = json_object() };
+	MESSAGE_SET_TEXT(clinic->config.order, accelerator, "neuron");
+	health_find_kind(&clinic->c);
 	clinic->c.end.ms = clinic->c.begun.ms + left_ms;
 	command_env_put(&clinic->c.env, "PATH", path);
 	command_env_put(&clinic->c.env, "HERE", place->root);

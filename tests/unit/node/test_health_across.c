@@ -41,6 +41,7 @@ static void bench_make(struct bench *bench, struct place *place)
 				     .folder = place->root,
 				     .told = json_pack("{s:s}", "state", "done"),
 				     .figures = json_object() };
+	health_find_kind(&bench->c);
 	must(store_open(place->root, &bench->c.store, &err), &err);
 	bench_grow(bench, NODES);
 }

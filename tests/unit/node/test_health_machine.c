@@ -258,7 +258,7 @@ static void devices_are_compared_with_the_order(void **state)
 		MESSAGE_SET(clinic.config.order, cores, rows[i].cores);
 		clinic.c.cores = 77;
 		ls.out.text = text;
-		health_check_devices(&clinic.c);
+		health_neuron_devices(&clinic.c);
 		if (strcmp(rows[i].verdict, ROW_OK) == 0 && rows[i].told_cores == 0 &&
 		    clinic.c.sick)
 			fail_msg("row %zu", i);
@@ -280,7 +280,7 @@ static void who_holds_a_device_is_named_with_what_it_runs(void **state)
 	put_tool(*state, "neuron-ls", "");
 	open_clinic(*state, &clinic, 600000, 600000);
 	ls.out.text = text;
-	health_check_devices(&clinic.c);
+	health_neuron_devices(&clinic.c);
 	assert_string_equal(js_str(row_for(&clinic, "processes"), "words"),
 			    "device 3 is in use by process 7 (a\\x07b), device 3 is in use by "
 			    "process 8");
@@ -307,7 +307,7 @@ static void a_neuron_ls_that_hangs_is_sick_if_it_had_the_time(void **state)
 
 		open_clinic(*state, &clinic, rows[i].timeout_ms, rows[i].left_ms);
 		command_env_put(&clinic.c.env, "NEURON_SYSFS_ROOT", "/nowhere/neuron");
-		health_check_devices(&clinic.c);
+		health_neuron_devices(&clinic.c);
 		assert_int_equal(ls_limit, rows[i].limit_ms);
 		assert_said(&clinic, "devices", rows[i].verdict, rows[i].words);
 		clinic_close(&clinic);
@@ -321,13 +321,13 @@ static void a_neuron_ls_that_fails_or_cannot_be_started_is_told_apart(void **sta
 	put_tool(*state, "neuron-ls", "");
 	ls.status = 3;
 	open_clinic(*state, &clinic, 600000, 600000);
-	health_check_devices(&clinic.c);
+	health_neuron_devices(&clinic.c);
 	assert_said(&clinic, "devices", ROW_SICK, "neuron-ls ended with 3: ");
 	clinic_close(&clinic);
 	ls_starts = false;
 	open_clinic(*state, &clinic, 600000, 600000);
 	command_env_put(&clinic.c.env, "NEURON_SYSFS_ROOT", "/nowhere/neuron");
-	health_check_devices(&clinic.c);
+	health_neuron_devices(&clinic.c);
 	assert_said(&clinic, "devices", ROW_UNCHECKED,
 		    "neuron-ls: cannot start it, and '/nowhere/neuron' is missing too");
 	clinic_close(&clinic);

@@ -112,7 +112,7 @@ static void devices_are_judged_by_what_neuron_ls_shows(void **state)
 		clinic_open(*state, &clinic, 60000, 60000);
 		MESSAGE_SET(clinic.config.order, cores, 2);
 		command_env_put(&clinic.c.env, "NEURON_SYSFS_ROOT", nowhere);
-		health_check_devices(&clinic.c);
+		health_neuron_devices(&clinic.c);
 		words = js_str(first_row(&clinic), "words");
 		if (!js_is(first_row(&clinic), "verdict", rows[i].verdict) ||
 		    !strstr(words, rows[i].words))
@@ -132,7 +132,7 @@ static void who_uses_a_device_is_named(void **state)
 		 "echo '[{\"neuron_device\": 0, \"nc_count\": 2, \"neuron_processes\": [{\"pid\": "
 		 "7, \"command\": \"python x.py\"}, {\"pid\": 8}]}]'");
 	clinic_open(*state, &clinic, 60000, 60000);
-	health_check_devices(&clinic.c);
+	health_neuron_devices(&clinic.c);
 	assert_int_equal(json_array_size(clinic.c.rows), 2);
 	row = json_array_get(clinic.c.rows, 1);
 	assert_string_equal(js_str(row, "check"), "processes");
@@ -151,7 +151,7 @@ static void no_device_at_all_is_sick_whatever_was_ordered(void **state)
 	put_tool(*state, "neuron-ls", "echo '[]'");
 	clinic_open(*state, &clinic, 60000, 60000);
 	clinic.config.order->devices = 0;
-	health_check_devices(&clinic.c);
+	health_neuron_devices(&clinic.c);
 	assert_string_equal(row_of(&clinic, "devices", ROW_SICK),
 			    "neuron-ls shows no Neuron device");
 	clinic_close(&clinic);
@@ -171,7 +171,7 @@ static void a_tool_that_is_no_program_is_told_and_the_kernel_counts(void **state
 	write_file(other, "", 0600);
 	clinic_open(*state, &clinic, 60000, 60000);
 	command_env_put(&clinic.c.env, "NEURON_SYSFS_ROOT", sysfs);
-	health_check_devices(&clinic.c);
+	health_neuron_devices(&clinic.c);
 	words = row_of(&clinic, "devices", ROW_OK);
 	assert_non_null(strstr(words, "1 devices (by the kernel: neuron-ls: "));
 	clinic_close(&clinic);
@@ -179,7 +179,7 @@ static void a_tool_that_is_no_program_is_told_and_the_kernel_counts(void **state
 	clinic_open(*state, &clinic, 60000, 60000);
 	command_env_put(&clinic.c.env, "NEURON_SYSFS_ROOT", sysfs);
 	clinic.config.order->devices = 2;
-	health_check_devices(&clinic.c);
+	health_neuron_devices(&clinic.c);
 	assert_string_equal(row_of(&clinic, "devices", ROW_SICK),
 			    "the kernel shows 1 of 2 Neuron devices");
 	clinic_close(&clinic);
@@ -207,7 +207,7 @@ static void errors_that_a_device_has_counted_are_named(void **state)
 	put_counter(*state, "nothing", "sram_ecc_uncorrected", "9\n");
 	clinic_open(*state, &clinic, 60000, 60000);
 	command_env_put(&clinic.c.env, "NEURON_SYSFS_ROOT", sysfs);
-	health_check_counters(&clinic.c);
+	health_neuron_counters(&clinic.c);
 	assert_int_equal(json_array_size(clinic.c.rows), 2);
 	for (size_t i = 0; i < 2; i++) {
 		row = json_array_get(clinic.c.rows, i);
@@ -232,14 +232,14 @@ static void counters_that_are_zero_are_told_and_so_is_their_absence(void **state
 
 	clinic_open(*state, &clinic, 60000, 60000);
 	command_env_put(&clinic.c.env, "NEURON_SYSFS_ROOT", sysfs);
-	health_check_counters(&clinic.c);
+	health_neuron_counters(&clinic.c);
 	assert_non_null(strstr(row_of(&clinic, "counters", ROW_UNCHECKED), "/sysfs' shows none"));
 	clinic_close(&clinic);
 	put_counter(*state, "neuron0", "mem_ecc_uncorrected", "0\n");
 	put_counter(*state, "neuron0", "sram_ecc_uncorrected", "0\n");
 	clinic_open(*state, &clinic, 60000, 60000);
 	command_env_put(&clinic.c.env, "NEURON_SYSFS_ROOT", sysfs);
-	health_check_counters(&clinic.c);
+	health_neuron_counters(&clinic.c);
 	assert_string_equal(row_of(&clinic, "counters", ROW_OK),
 			    "2 counters of uncorrected errors are zero");
 	clinic_close(&clinic);

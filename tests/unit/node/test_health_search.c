@@ -182,6 +182,7 @@ static void search_in(struct search *search, struct place *place, int count, int
 				      .folder = place->root,
 				      .told = json_object(),
 				      .figures = json_object() };
+	health_find_kind(&search->c);
 	for (int i = 0; i < count; i++) {
 		AUTO(auto_free) char *addr = mem_format("10.0.0.%d", i);
 
@@ -431,6 +432,7 @@ static void without_a_torch_on_all_of_them_it_is_not_tested(void **state)
 				     .folder = ((struct place *)*state)->root,
 				     .told = json_object(),
 				     .figures = json_object() };
+	health_find_kind(&search.c);
 	json_array_append_new(search.told, json_pack("{s:b}", "torch", 1));
 	json_array_append_new(search.told, json_object());
 	search.report =

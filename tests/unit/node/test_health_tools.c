@@ -75,7 +75,7 @@ static void more_devices_than_known_are_told_and_fewer_are_sick(void **state)
 
 		put_tool(*state, "neuron-ls", script);
 		clinic_open(*state, &clinic, 60000, 60000);
-		health_check_devices(&clinic.c);
+		health_neuron_devices(&clinic.c);
 		assert_string_equal(row_of(&clinic, "devices", rows[i].verdict), rows[i].words);
 		clinic_close(&clinic);
 	}
@@ -157,7 +157,7 @@ static void devices_are_counted_when_no_time_is_left(void **state)
 	write_file(device, "", 0600);
 	clinic_open(*state, &clinic, 60000, -60000);
 	command_env_put(&clinic.c.env, "NEURON_SYSFS_ROOT", sysfs);
-	health_check_devices(&clinic.c);
+	health_neuron_devices(&clinic.c);
 	assert_string_equal(row_of(&clinic, "devices", ROW_OK),
 			    "1 devices (by the kernel: no time left for neuron-ls)");
 	clinic_close(&clinic);

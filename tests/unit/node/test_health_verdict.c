@@ -15,8 +15,8 @@ static char breaks;      /* the one that finds the node sick */
 static bool knows_torch; /* the one of a tensor finds it out */
 
 void __wrap_health_check_place(struct checkup *c);
-void __wrap_health_check_devices(struct checkup *c);
-void __wrap_health_check_counters(struct checkup *c);
+void __wrap_health_neuron_devices(struct checkup *c);
+void __wrap_health_neuron_counters(struct checkup *c);
 void __wrap_health_check_tensor(struct checkup *c);
 void __wrap_health_find_torch(struct checkup *c);
 void __wrap_health_check_collectives(struct checkup *c);
@@ -38,12 +38,12 @@ void __wrap_health_check_place(struct checkup *c)
 	check(c, 'p', "disk");
 }
 
-void __wrap_health_check_devices(struct checkup *c)
+void __wrap_health_neuron_devices(struct checkup *c)
 {
 	check(c, 'd', "devices");
 }
 
-void __wrap_health_check_counters(struct checkup *c)
+void __wrap_health_neuron_counters(struct checkup *c)
 {
 	check(c, 'c', "counters");
 }
