@@ -1,8 +1,8 @@
 /*
  * The kinds of accelerators that stoker gives to jobs, a row each: the figures of a machine that
  * count them, what an engine asks for or maps, what the command is told, which compilers are for
- * them. Code elsewhere asks for a column, never which kind it is; what a node looks at in a check-up
- * is in jobs/node/health/health_kinds.c, by the same names.
+ * them. Code elsewhere asks for a column, never which kind it is; what a node looks at in a
+ * check-up is in jobs/node/health/health_kinds.c, by the same names.
  */
 #ifndef STK_BASE_ACCELERATOR_H
 #define STK_BASE_ACCELERATOR_H
@@ -16,8 +16,9 @@
 #define ACCELERATOR_NVIDIA "nvidia"
 
 struct accelerator {
-	const char *name; /* in the catalogue, a plan ("accelerator" of its instance) and an order */
-	const char *noun; /* for one of them; with an s for several */
+	const char
+		*name; /* in the catalogue, a plan ("accelerator" of its instance) and an order */
+	const char *noun;  /* for one of them; with an s for several */
 	const char *count; /* figure of an instance: how many */
 	const char *units; /* figure of an instance: how many workers can have one each */
 	const char *unit;  /* word for such a one; with an s for several */
@@ -41,7 +42,8 @@ const struct accelerator *accelerator_find(const char *name);
 const struct accelerator *accelerator_next(const struct accelerator *row);
 /* True if it is a compiler for this kind; false for NULL. */
 bool accelerator_compiles(const struct accelerator *row, const char *compiler);
-/* Returns the row of the only kind that this compiler is for; NULL if there are several, or none. */
+/* Returns the row of the only kind that this compiler is for; NULL if there are several, or none.
+ */
 const struct accelerator *accelerator_compiled(const char *compiler);
 
 /* Returns the row of a plan's "instance" (NULL: none), and how many it has of them and their units;

@@ -144,8 +144,8 @@ bool health_say_devices(struct checkup *c, const char *who, int found)
 		health_checkup_say(c, "devices", ROW_SICK, "%s shows %d of %d %ss", who, found,
 				   devices, noun);
 	else
-		health_checkup_say(c, "devices", ROW_WARNED,
-				   "%s shows %d %ss instead of %d", who, found, noun, devices);
+		health_checkup_say(c, "devices", ROW_WARNED, "%s shows %d %ss instead of %d", who,
+				   found, noun, devices);
 	return true;
 }
 

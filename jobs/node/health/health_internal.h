@@ -32,12 +32,12 @@ struct checkup {
 	const struct order_health *order;
 	struct store *store;
 	struct command_env
-		env;  /* environment of the tools: the command's, with a cache of their own */
+		env; /* environment of the tools: the command's, with a cache of their own */
 	const struct accelerator *accelerator;
 	const struct health_kind *kind; /* of the accelerator */
-	char *folder; /* working folder of the tools: node-<k>/health */
-	char *python; /* Python of the command; NULL: not found */
-	struct mono begun, end; /* start and end of this node's own part */
+	char *folder;                   /* working folder of the tools: node-<k>/health */
+	char *python;                   /* Python of the command; NULL: not found */
+	struct mono begun, end;         /* start and end of this node's own part */
 	struct utc began;
 	int cores;              /* cores or GPUs of this node; 0: not known */
 	bool sick;              /* a row is ROW_SICK */
@@ -71,8 +71,9 @@ struct health_kind {
 	/* Say how many there are, and who uses them; which errors they count. */
 	void (*devices)(struct checkup *c);
 	void (*counters)(struct checkup *c);
-	/* Runs a collective on the devices of this node. Returns NULL with its figures in c->figures,
-	 * or what went wrong, or, with c->unable, why it could not be run; the caller frees it. */
+	/* Runs a collective on the devices of this node. Returns NULL with its figures in
+	 * c->figures, or what went wrong, or, with c->unable, why it could not be run; the caller
+	 * frees it. */
 	char *(*collective)(struct checkup *c, const char *operation);
 	const char *backend; /* of health_reduce.py on the accelerator */
 	/* Program of the collectives, also between nodes, over mpirun; NULL: there are several. */
@@ -95,7 +96,8 @@ void health_say_processes(struct checkup *c, const json_t *processes);
 void health_nvidia_devices(struct checkup *c);
 void health_nvidia_counters(struct checkup *c);
 
-/* health_nccl.c: a collective by nccl-tests, or, of all-reduce alone, by our program over torchrun. */
+/* health_nccl.c: a collective by nccl-tests, or, of all-reduce alone, by our program over torchrun.
+ */
 char *health_nccl_collective(struct checkup *c, const char *operation);
 
 /* health_program.c */

@@ -1,8 +1,8 @@
 /*
  * Collectives on GPUs, by the programs of NVIDIA's nccl-tests (all_reduce_perf and its like) where
  * the image has them: see health_internal.h. Their table has a heading of two lines that begin with
- * '#'; the first names the columns, twice over for what is done out of place and in place. Older ones
- * have "error" where newer ones count "#wrong" elements. Source: nccl-tests, src/common.cu.
+ * '#'; the first names the columns, twice over for what is done out of place and in place. Older
+ * ones have "error" where newer ones count "#wrong" elements. Source: nccl-tests, src/common.cu.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -22,9 +22,9 @@ static char *program_of(const struct checkup *c, const char *operation)
 }
 
 struct perf_table {
-	int busbw, time;  /* columns, counted from 0; -1: absent */
-	size_t columns;   /* 0: no heading yet */
-	double best;      /* bus bandwidth in GB/s of the last row; -1: none */
+	int busbw, time; /* columns, counted from 0; -1: absent */
+	size_t columns;  /* 0: no heading yet */
+	double best;     /* bus bandwidth in GB/s of the last row; -1: none */
 	double time_us;
 	bool has_average; /* its last line: the test got to its end */
 	char *failure;    /* owned: the line that says so */

@@ -1,11 +1,11 @@
 /*
- * GPUs of this machine: how many there are, who is on them, which errors they have counted, and what
- * the kernel says of them. See health.h.
+ * GPUs of this machine: how many there are, who is on them, which errors they have counted, and
+ * what the kernel says of them. See health.h.
  *
  * XIDs that mean a GPU is broken or must be reset, as opposed to what a program did wrong: "XID
  * Errors" of NVIDIA's deployment guides. A page (before Ampere) or row (from then on) that waits to
- * be taken out of use is in use until the next reset: "Dynamic Page Retirement" and "GPU Memory Error
- * Management" of the same.
+ * be taken out of use is in use until the next reset: "Dynamic Page Retirement" and "GPU Memory
+ * Error Management" of the same.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -42,8 +42,8 @@ static void answer_release(struct answer *answer)
 	*answer = (struct answer){ 0 };
 }
 
-/* Runs a program until it ends, or has taken `limit_ms` or all the time there is. Returns false with
- * words if it was not run to its end. */
+/* Runs a program until it ends, or has taken `limit_ms` or all the time there is. Returns false
+ * with words if it was not run to its end. */
 static bool run(struct checkup *c, char *const *argv, int64_t limit_ms, struct tool_result *result,
 		struct answer *ret)
 {
@@ -66,7 +66,8 @@ static bool run(struct checkup *c, char *const *argv, int64_t limit_ms, struct t
 	return false;
 }
 
-/* Leaves the field that the driver does not know out of the list. Returns false if there is none. */
+/* Leaves the field that the driver does not know out of the list. Returns false if there is none.
+ */
 static bool leave_out(const struct tool_result *result, const char *fields[], size_t *count)
 {
 	AUTO(auto_free) char *out = health_smi_unknown(result->out.text, result->out.len);
@@ -81,8 +82,8 @@ static bool leave_out(const struct tool_result *result, const char *fields[], si
 	return false;
 }
 
-/* Asks for fields, of which the first is known to each driver; those that this one does not know are
- * missing in the rows. The list is NULL-terminated. */
+/* Asks for fields, of which the first is known to each driver; those that this one does not know
+ * are missing in the rows. The list is NULL-terminated. */
 static void ask(struct checkup *c, const char *option, const char *const *wanted,
 		struct answer *ret)
 {
@@ -348,7 +349,7 @@ static void check_log(struct checkup *c)
 
 static void ask_counters(struct checkup *c)
 {
-	static const char *const fields[] = { "index",	 "uuid",   UNCORRECTED, RETIRED,
+	static const char *const fields[] = { "index",  "uuid", UNCORRECTED, RETIRED,
 					      REMAPPED, FAILED, NULL };
 	AUTO(answer_release) struct answer gpus = { 0 };
 

@@ -112,8 +112,8 @@ static void check_tensor_result(struct checkup *c, const json_t *said)
 				   "a product is right, but on %d of %d %ss (%s)", cores, c->cores,
 				   unit, framework);
 	else
-		health_checkup_say(c, "tensor", ROW_OK, "a product is right on %d %ss (%s)",
-				   cores, unit, framework);
+		health_checkup_say(c, "tensor", ROW_OK, "a product is right on %d %ss (%s)", cores,
+				   unit, framework);
 }
 
 /* Runs our program. Returns -1 if it cannot be started. `ret_said`: its answer, or NULL. */
@@ -405,10 +405,9 @@ static bool check_collective(struct checkup *c, const char *name, struct sb *wor
 	}
 	if (c->unable) {
 		if (!*ret_why)
-			*ret_why = c->kind->collectives
-					   ? mem_format("cannot run %s: %s", c->kind->collectives,
-							wrong)
-					   : TAKE(wrong);
+			*ret_why = c->kind->collectives ? mem_format("cannot run %s: %s",
+								     c->kind->collectives, wrong)
+							: TAKE(wrong);
 		return true;
 	}
 	if (clock_mono_now().ms >= c->end.ms && !health_checkup_had_time(c, from, c->end))

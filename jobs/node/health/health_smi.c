@@ -9,7 +9,8 @@
 #define COLUMNS_MAX 32
 #define ROWS_MAX    4096
 
-/* Splits a line at its commas into `max` cells at most, the last with the rest. Changes the line. */
+/* Splits a line at its commas into `max` cells at most, the last with the rest. Changes the line.
+ */
 static size_t split(char *line, char *cells[COLUMNS_MAX], size_t max)
 {
 	size_t count = 0;

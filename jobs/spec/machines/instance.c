@@ -334,8 +334,8 @@ static const struct family {
 	const char *letters, *kind;
 } families[] = {
 	{ "trn", ACCELERATOR_NEURON }, { "inf", ACCELERATOR_NEURON }, { "p", ACCELERATOR_NVIDIA },
-	{ "g4ad", INSTANCE_OTHER }, { "g", ACCELERATOR_NVIDIA },   { "gr", ACCELERATOR_NVIDIA },
-	{ "dl", INSTANCE_OTHER },   { "vt", INSTANCE_OTHER },   { "f", INSTANCE_OTHER },
+	{ "g4ad", INSTANCE_OTHER },    { "g", ACCELERATOR_NVIDIA },   { "gr", ACCELERATOR_NVIDIA },
+	{ "dl", INSTANCE_OTHER },      { "vt", INSTANCE_OTHER },      { "f", INSTANCE_OTHER },
 };
 
 static const char *without_ml(const char *type)
@@ -443,9 +443,9 @@ char *instance_row(const char *type)
 
 	return mem_format("%s: {vcpus: %lld, ram: %lldGiB, %s, efa: 0}", type, (long long)vcpus,
 			  (long long)ram,
-			  !kind                                ? "accelerator: none"
+			  !kind                                   ? "accelerator: none"
 			  : strcmp(kind, ACCELERATOR_NEURON) == 0 ? "devices: 1, cores: 2"
-							       : "gpus: 1");
+								  : "gpus: 1");
 }
 
 char *instance_nearest(const json_t *catalogue, const char *type)

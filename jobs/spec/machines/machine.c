@@ -295,8 +295,7 @@ static void check_groups(struct binder *binder)
 	json_array_foreach (spec_get(binder->spec, SPEC_SAGEMAKER_GROUPS), i, group) {
 		AUTO(auto_free) char *member = mem_format("[%zu].instance", i);
 
-		check_other(binder, SPEC_SAGEMAKER_GROUPS, member, js_str(group, "instance"),
-			    true);
+		check_other(binder, SPEC_SAGEMAKER_GROUPS, member, js_str(group, "instance"), true);
 	}
 }
 

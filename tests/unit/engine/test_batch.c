@@ -14,7 +14,7 @@
 	"'resources':{'instance':'trn1.32xlarge','efa':'auto','shm':'16GiB'},'tags':{'a':'b'},"    \
 	"'mounts':%s},'limits':{'deadline_ms':%d},'instance':%s}"
 #define P4D                                                                                        \
-	"{'type':'p4d.24xlarge','accelerator':'nvidia','gpus':8,'vcpus':96,"                   \
+	"{'type':'p4d.24xlarge','accelerator':'nvidia','gpus':8,'vcpus':96,"                       \
 	"'ram_mib':1179648,'efa':4}"
 #define TRN1 "{'type':'trn1.32xlarge','devices':16,'vcpus':128,'ram_mib':524288,'efa':8}"
 
@@ -93,8 +93,8 @@ static const json_t *limit_named(const json_t *container, const char *name)
 
 static json_t *main_of(const json_t *range)
 {
-	const json_t *task =
-		json_array_get(js_path(range, "ecsProperties.taskProperties"), 0), *one;
+	const json_t *task = json_array_get(js_path(range, "ecsProperties.taskProperties"), 0),
+		     *one;
 	size_t i;
 
 	json_array_foreach (json_object_get(task, "containers"), i, one)

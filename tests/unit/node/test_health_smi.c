@@ -1,4 +1,5 @@
-/* What nvidia-smi prints is read by the names of its columns, and nothing is made of what is no figure. */
+/* What nvidia-smi prints is read by the names of its columns, and nothing is made of what is no
+ * figure. */
 #include "tests/unit/quoted.h"
 
 #include "jobs/node/health/health_smi.h"
@@ -53,9 +54,17 @@ static void a_field_that_is_not_known_is_named(void **state)
 
 static void only_figures_count(void **state)
 {
-	static const char *const none[] = { "[N/A]", "N/A",  "[Not Supported]", "[Unknown Error]",
-					    "ERR!",  "",     "-1",		"7 MiB",
-					    "No.",   "0x10", "[GPU requires reset]" };
+	static const char *const none[] = { "[N/A]",
+					    "N/A",
+					    "[Not Supported]",
+					    "[Unknown Error]",
+					    "ERR!",
+					    "",
+					    "-1",
+					    "7 MiB",
+					    "No.",
+					    "0x10",
+					    "[GPU requires reset]" };
 	int64_t count = 9;
 
 	(void)state;
