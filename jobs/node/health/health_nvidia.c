@@ -292,7 +292,7 @@ static int xid_of(const char *line)
 	const char *at = strstr(line, "NVRM: Xid (");
 
 	at = at ? strstr(at, "): ") : NULL;
-	return at ? atoi(at + 3) : -1;
+	return at ? (int)strtol(at + 3, NULL, 10) : -1;
 }
 
 static bool is_broken(int xid)
