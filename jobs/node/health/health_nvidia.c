@@ -205,7 +205,7 @@ void health_nvidia_devices(struct checkup *c)
 
 /* ---- counters ------------------------------------------------------------------------ */
 
-static const struct counter {
+static const struct gpu_counter {
 	const char *column, *check, *words;
 } counters[] = {
 	{ UNCORRECTED, "counters", "errors that were not corrected: have it reset, or replaced" },
