@@ -89,23 +89,25 @@ char *plan_text_command(const json_t *command)
 	return sb_take(&text);
 }
 
-/* Prints torchrun's processes of a phase; usually equal for both phases, and printed once. */
+/* Prints the workers of a phase; usually equal for both phases, and printed once. */
 static void print_processes(const json_t *processes, const char *phase)
 {
 	int64_t each = js_int(processes, "per_node", 0), all = js_int(processes, "world", each);
 	const char *variable = js_str(processes, "variable");
+	const char *launcher = js_str(processes, "launcher");
 	AUTO(sb_release) struct sb text = SB_INIT;
 
 	if (each > 0)
-		sb_addf(&text, "%lld process%s on each node", (long long)each,
-			each == 1 ? "" : "es");
+		sb_addf(&text, "%lld on each node", (long long)each);
 	else
-		sb_adds(&text, "number of processes is set by the command");
+		sb_adds(&text, "their number is known to the job alone");
 	if (all > each)
 		sb_addf(&text, ", %lld in all", (long long)all);
+	if (launcher)
+		sb_addf(&text, ", by %s", launcher);
 	if (variable)
 		sb_addf(&text, " (%s=%lld)", variable, (long long)each);
-	out_line("%-8s %s%s%s: %s", "torchrun", phase ? phase : "", phase ? ": " : "", text.text,
+	out_line("%-8s %s%s%s: %s", "workers:", phase ? phase : "", phase ? ": " : "", text.text,
 		 js_str(processes, "reason"));
 }
 

@@ -25,6 +25,7 @@ static const struct accelerator rows[] = {
 	  .compilers = "neuron jax none",
 	  .visible = "NEURON_RT_VISIBLE_CORES",
 	  .limit = "NEURON_RT_NUM_CORES",
+	  .ranges = true,
 	  .interface = VAR_CCOM_IFNAME,
 	  .meeting = VAR_NEURON_ROOT_COMM,
 	  .timeout = VAR_NEURON_EXEC_TIMEOUT,

@@ -28,6 +28,7 @@ struct accelerator {
 	const char *compilers; /* values of compile.kind that compile for them */
 	/* Variables that name those of a worker, and their number; NULL: there is none. */
 	const char *visible, *limit;
+	bool ranges; /* the first takes ranges ("0-3,8"), not only names between commas */
 	/* What the command of a node gets; VAR_COUNT: nothing. */
 	enum variable interface; /* network interface where the nodes meet */
 	enum variable meeting;   /* with EFA: address and port of the collectives */

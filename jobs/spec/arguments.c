@@ -140,7 +140,8 @@ json_t *arguments_command_texts(const struct spec *spec)
 char **spec_arguments(const struct spec *spec, bool with_overrides)
 {
 	bool flags = spec_says(spec, SPEC_HYPERPARAMETER_STYLE_BOOLEANS, "flag");
-	json_auto_t *command = arguments_command_texts(spec);
+	json_auto_t *texts = arguments_command_texts(spec);
+	json_auto_t *command = processes_command(spec, with_overrides, texts);
 	AUTO(auto_free) struct entry *entries = NULL;
 	struct step_limit steps;
 	size_t count = hyperparameters(spec, with_overrides, &steps, &entries);

@@ -30,6 +30,7 @@ struct spec {
 	json_t *derived;   /* see spec_derived() */
 	json_t *variables; /* see spec_variables() */
 	json_t *here;      /* see spec_here() */
+	bool alone;        /* a stage whose nodes run the command each for itself */
 	/* Entry that the user wrote for each row (in lists: for the first item that has it),
 	 * NULL if none. */
 	const struct entry *written[SPEC_FIELD_COUNT];
@@ -164,6 +165,8 @@ void rules_retrain(struct binder *binder); /* data, gate, promote and their like
 void sweep_check(struct binder *binder);   /* sweep.c: which cells there are, and their values */
 /* Checks the spec against its machines: workers against cores, a cost limit against the price. */
 void machine_check(struct binder *binder);
+/* Checks the workers of a spec, and those of its stages, against the cores or GPUs of a node. */
+void workers_check(struct binder *binder);
 /* Checks the row of a type against the engine: the names that SageMaker has, the figures that AWS
  * Batch needs. */
 void type_check(struct binder *binder, enum spec_field field, const char *member,
@@ -216,6 +219,10 @@ struct length phase_one_length_of(const struct spec *spec);
 /* Returns the cores of the instance, as the runtime shows them with this environment; 0: not
  * known. */
 int64_t processes_cores_of(const struct spec *spec, const json_t *env);
+/* Returns the number of nodes that run the command together. */
+int64_t processes_nodes_of(const struct spec *spec);
+/* Returns the texts of the command with the options that its launcher needs. A new reference. */
+json_t *processes_command(const struct spec *spec, bool with_overrides, const json_t *texts);
 
 /* --- arguments.c --- */
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "jobs/spec/fields/scalar.h"
 #include "jobs/spec/resolved.h"
 
 json_t *spec_section(const struct spec *spec, enum spec_field section)
@@ -100,12 +101,15 @@ void retrain_make_stage(struct spec *spec, struct reporter *reporter, enum spec_
 	struct stage_edit edit = { spec, reporter, value_of(spec->tree, field_table[stage].path) };
 	const struct node *resources = value_of(edit.section, "resources");
 	struct node *overrides = value_of(edit.section, "overrides");
+	const struct node *together = value_of(edit.section, "together");
 
 	put_node(&edit, "command", value_of(edit.section, "command"));
 	node_remove(spec->tree, "hyperparameters");
 	put_node(&edit, "hyperparameters", value_of(edit.section, "hyperparameters"));
-	/* Price and network are those of the instance. */
+	spec->alone = stage == SPEC_INFER && !(together && scalar_true(together->text));
+	/* Price, network and workers are those of the instance. */
 	if (value_of(resources, "instance")) {
+		remove_node(&edit, "resources", "workers");
 		remove_node(&edit, "resources", "price");
 		remove_node(&edit, "resources", "efa");
 	}

@@ -208,10 +208,10 @@ double spec_price(const struct spec *spec);
  * frees it. */
 char *spec_deferred(const char *text);
 
-/* The command and its hyperparameters: `--name value` in spec order, numbers
- * as written (3.0e-4 stays 3.0e-4), booleans True and False, lists as JSON,
- * null left out. With `with_overrides` as phase 1 sees it: compile.overrides
- * and compile.max_steps applied. NULL-terminated; the caller frees it (auto_strv). */
+/* The command, with what its launcher needs, and its hyperparameters: `--name value` in spec order,
+ * numbers as written (3.0e-4 stays 3.0e-4), booleans True and False, lists as JSON, null left out.
+ * With `with_overrides` as phase 1 sees it: compile.overrides and compile.max_steps applied.
+ * NULL-terminated; the caller frees it (auto_strv). */
 char **spec_arguments(const struct spec *spec, bool with_overrides);
 /* `env` and what pass_env takes from the caller, as an object name → text, without secrets. A new
  * reference. */
@@ -224,10 +224,12 @@ json_t *spec_secrets(const struct spec *spec);
  * STOKER_HP_<NAME>. A new reference. */
 json_t *spec_hyperparameter_texts(const struct spec *spec, bool with_overrides);
 
-/* Number of processes torchrun starts on each node of a phase; NULL: it is not started.
- *   {"launcher": "torchrun", "per_node", "world": on all nodes (both absent: only the job will
- *    know), "by": "command" | "env" | "secrets" | "resources.instance" | "toolkit" | "torchrun"
- *    (its default of one), "reason": in words, "variable": the name of one that is to be set to
+/* Number of workers on each node of a phase; NULL: the command starts no launcher (launch.h), and
+ * resources.workers says nothing.
+ *   {"launcher": "torchrun" | "accelerate" (absent: none), "per_node", "world": on all nodes that
+ *    run the command together (both absent: only the job will know), "by": "resources.workers" |
+ *    "command" | "env" | "secrets" | "resources.instance" | "toolkit" | the launcher's name (its
+ *    default of one), "reason": in words, "variable": the name of one that is to be set to
  *    "per_node" (absent: none is)}
  * A new reference. */
 json_t *spec_processes(const struct spec *spec, bool with_overrides);
@@ -250,10 +252,13 @@ json_t *spec_width(const struct spec *spec);
 /* True if the command begins with the front end of phase 1 itself, even behind `env`. */
 bool spec_has_front(const struct spec *spec);
 
+#define KEY_WORLD "world"
+
 /* Everything of the spec that belongs to the graph key, flattened:
  * "command": […], "hyperparameters.batch_size": "64", "env.X": "…",
- * "compile.kind": "jax", "resources.nodes": "4", "resources.instance": "trn1"
- * (the family). Left out: entries of compile.ignore, phase 1's overrides,
+ * "compile.kind": "jax", "resources.instance": "trn1" (the family), "world": "64" (nodes × workers;
+ * "resources.nodes" where only the job knows it). Left out: the launcher's options for these and
+ * for the rendezvous, entries of compile.ignore, phase 1's overrides,
  * secrets, and variables known to change no graph. Values under names that
  * look secret are "sha256:…". A reference and a text that only looks like one
  * differ, as above. A new reference. */

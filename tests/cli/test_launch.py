@@ -66,7 +66,7 @@ GIVEN = [
     (["torchrun", "--nnodes", "1", "--nproc_per=2", "train.py"], 2),
     (["torchrun", "--nproc-per-node", "auto", "train.py"], None),
     (["env", "torchrun", "--nproc_per_node=2", "train.py"], 2),
-    (["sh", "-c", "torchrun --nproc_per_node 2 train.py"], None),
+    (["sh", "-c", "torchrun --nproc_per_node 2 train.py"], 2),
 ]
 
 
@@ -107,7 +107,7 @@ def test_where_no_instance_is_named_nothing_is_set_and_the_plan_says_so(told, pr
     processes, pet = told(["torchrun", "train.py"])
     assert pet == "unset" and processes["per_node"] == 1 and "resources.instance" in processes["reason"]
     text = project.ok("plan", project.spec_path).out
-    assert "1 process " in text and "resources.instance" in text, text
+    assert "1 on each node" in text and "resources.instance" in text, text
 
 
 @pytest.mark.parametrize("command", [["python3", "train.py"], ["python3", "train.py", "torchrun"],

@@ -20,7 +20,7 @@
  * 1.
  */
 #define KEY_RULES     "key_rules"
-#define KEY_RULES_NOW "2"
+#define KEY_RULES_NOW "3"
 
 /* Replace, in place, the values whose names look like secrets (token, password,
  * …) by "sha256:<16 digits>", at any depth. Doing it twice changes nothing. */

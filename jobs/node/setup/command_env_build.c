@@ -192,7 +192,8 @@ static int put_ordered(struct command_env *env, const struct agent_config *confi
 	}
 	/* A hyperparameter may refer to another, in any order. */
 	json_object_foreach (config->order->env, name, value)
-		if (text_starts(name, "STOKER_HP_"))
+		if (text_starts(name, "STOKER_HP_") ||
+		    strcmp(name, variable_rows[VAR_WORKERS].name) == 0)
 			command_env_put(&known, name, json_string_value(value));
 	if (put_expanded(&known, &known, config, "STOKER_HP_", err) < 0)
 		return -1;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "jobs/base/fs/fs.h"
+#include "jobs/base/variable.h"
 #include "jobs/cache/kinds/compile_kind.h"
 #include "jobs/flow/rules.h"
 #include "jobs/run/plan/health.h"
@@ -211,6 +212,12 @@ static json_t *phase_json(const struct spec *spec, const struct compile_kind *ki
 		char *count = mem_format("%lld", (long long)js_int(processes, "per_node", 1));
 
 		js_put_str(env, js_str(processes, "variable"), count);
+	}
+	if (!processes || js_int(processes, "per_node", 0) > 0) {
+		AUTO(auto_free)
+		char *count = mem_format("%lld", (long long)js_int(processes, "per_node", 1));
+
+		js_put_str(env, variable_rows[VAR_WORKERS].name, count);
 	}
 	js_put(object, "env", env);
 	js_put(object, "processes", processes);

@@ -30,19 +30,18 @@ static json_t *nodes(const struct spec *spec, char **ret_why, char **ret_hint)
 
 static json_t *processes(const struct spec *spec, char **ret_why, char **ret_hint)
 {
-	json_auto_t *torchrun = spec_processes(spec, false);
+	json_auto_t *workers = spec_processes(spec, false);
 
-	if (!torchrun)
+	if (!workers)
 		return json_integer(1);
-	if (json_object_get(torchrun, "per_node"))
-		return json_incref(json_object_get(torchrun, "per_node"));
+	if (json_object_get(workers, "per_node"))
+		return json_incref(json_object_get(workers, "per_node"));
 	return not_known(
 		ret_why, ret_hint,
-		mem_format("only the job will know how many processes torchrun starts on a "
+		mem_format("only the job will know how many workers the launcher starts on a "
 			   "node (%s)",
-			   js_str(torchrun, "reason")),
-		mem_copy("write the number in the command, --nproc_per_node=8, or in the "
-			 "expression"));
+			   js_str(workers, "reason")),
+		mem_copy("write the number as resources.workers, or in the expression"));
 }
 
 static json_t *world(const struct spec *spec, char **ret_why, char **ret_hint)

@@ -50,7 +50,8 @@ static void add(const struct spec *spec, json_t *key, const char *section, const
 	free(hashed);
 }
 
-static void add_env(const struct spec *spec, json_t *key)
+/* `counted`: the number of workers is known, and an ingredient by itself. */
+static void add_env(const struct spec *spec, bool counted, json_t *key)
 {
 	json_auto_t *env = spec_env(spec, false);
 	json_t *value;
@@ -60,6 +61,8 @@ static void add_env(const struct spec *spec, json_t *key)
 		const char *text = json_string_value(value);
 		AUTO(auto_free) char *flags = flags_in_key(name, text);
 
+		if (counted && strcmp(name, LAUNCH_VARIABLE) == 0)
+			continue;
 		/* Empty flags are the same as no flags. */
 		if (!names_neutral(name) && !(flags && !*flags))
 			add(spec, key, "env", name, flags ? flags : text, false);
@@ -116,20 +119,29 @@ static void add_value(const struct spec *spec, json_t *key, enum spec_field fiel
 					    json_string_nocheck(text));
 }
 
-/* Processes and nodes give the world size that collectives are compiled for. A number in the
- * command or env is an ingredient already. */
-static void add_processes(const struct spec *spec, json_t *key)
+/* Graphs depend on how many workers there are in all, however that is spelled. Where only the job
+ * will know it, the number of nodes and what the command says count instead. */
+static void add_world(const struct spec *spec, const json_t *processes, json_t *key)
 {
-	json_auto_t *processes = spec_processes(spec, false);
-	AUTO(auto_free)
-	char *text = mem_format("%lld", (long long)js_int(processes, "per_node", 0));
+	int64_t world = js_int(processes, "world", processes_nodes_of(spec));
+	AUTO(auto_free) char *text = mem_format("%lld", (long long)world);
 
-	if (js_is(processes, "by", "resources.instance") || js_is(processes, "by", "toolkit"))
-		js_put_str(key, "torchrun.nproc_per_node", text);
+	if (!ignored(spec, field_table[SPEC_RESOURCES_NODES].path))
+		js_put_str(key, KEY_WORLD, text);
+}
+
+static void add_command(const struct spec *spec, bool counted, json_t *key)
+{
+	json_auto_t *texts = arguments_command_texts(spec);
+
+	json_object_set_new_nocheck(key, field_table[SPEC_COMMAND].path,
+				    launch_without_places(texts, counted));
 }
 
 json_t *spec_key_ingredients(const struct spec *spec)
 {
+	json_auto_t *processes = spec_processes(spec, false);
+	bool counted = !processes || json_object_get(processes, "world");
 	json_t *key = json_object();
 
 	for (int id = 0; id < SPEC_FIELD_COUNT; id++) {
@@ -140,18 +152,18 @@ json_t *spec_key_ingredients(const struct spec *spec)
 		if (field == SPEC_HYPERPARAMETERS)
 			add_hyperparameters(spec, key);
 		else if (field == SPEC_ENV)
-			add_env(spec, key);
+			add_env(spec, counted, key);
 		else if (field == SPEC_PASS_ENV)
 			add_passed_secrets(spec, key);
 		else if (field == SPEC_COMMAND)
-			json_object_set_new_nocheck(key, field_table[id].path,
-						    arguments_command_texts(spec));
+			add_command(spec, counted, key);
+		else if (field == SPEC_RESOURCES_NODES && counted)
+			add_world(spec, processes, key);
 		else if (field_table[id].type == FIELD_LIST)
 			json_object_set_new_nocheck(key, field_table[id].path,
 						    json_deep_copy(spec_get(spec, field)));
 		else
 			add_value(spec, key, field);
 	}
-	add_processes(spec, key);
 	return key;
 }

@@ -198,6 +198,12 @@ void rules_toolkit(struct binder *binder)
 		check_engine_sync(binder);
 	if (spec_says(spec, SPEC_SAGEMAKER_LAUNCHER, "toolkit"))
 		check_health(binder);
+	if (spec_has_toolkit(spec) && spec_int(spec, SPEC_RESOURCES_WORKERS) > 0)
+		problem_hint(
+			spec_error(binder, SPEC_RESOURCES_WORKERS, NULL,
+				   "'resources.workers' does not reach SageMaker's toolkit, which "
+				   "counts the cores itself"),
+			"remove it, or use 'sagemaker.launcher: node'");
 	check_distribution(binder);
 	if (!spec_has_toolkit(spec))
 		return;

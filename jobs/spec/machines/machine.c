@@ -1,15 +1,12 @@
 /*
- * A spec against its machines: the devices that a job can get, how many workers a launcher starts
- * on a node, against the cores that are there and paid for; a limit of costs, against a price; a
- * network that was asked for, against what the instance has.
+ * A spec against its machines: the devices that a job can get; a limit of costs, against a price; a
+ * network that was asked for, against what the instance has. Its workers: workers.c.
  */
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "jobs/base/accelerator.h"
 #include "jobs/base/text/text.h"
-#include "jobs/spec/fields/scalar.h"
 #include "jobs/spec/machines/instance.h"
 #include "jobs/spec/resolved.h"
 
@@ -31,102 +28,6 @@ double spec_price(const struct spec *spec)
 	if (json_is_number(price))
 		return json_number_value(price);
 	return js_real(spec->instance, "price", 0);
-}
-
-/* ---- workers -------------------------------------------------------------------- */
-
-/* Returns the text after `flag`, in the spelling with '-' or '_', and '='; "" if it is in the
- * next argument; NULL for another flag. */
-static const char *after_flag(const char *text, const char *flag)
-{
-	size_t len = strlen(flag);
-
-	if (!text_starts(text, "--"))
-		return NULL;
-	for (size_t i = 0; i < len; i++)
-		if (text[2 + i] != flag[i] && !(flag[i] == '_' && text[2 + i] == '-'))
-			return NULL;
-	text += 2 + len;
-	return *text == '=' ? text + 1 : *text ? NULL : text;
-}
-
-/* Returns the number of workers that another launcher than torchrun is told to start on a node:
- * by torchrun's own flag, or accelerate's, which counts all nodes. *ret_at: the argument that
- * says it. 0: no argument gives a number. */
-static int64_t flag_workers(const struct spec *spec, struct mark *ret_at)
-{
-	static const struct {
-		const char *flag;
-		bool of_all;
-	} flags[] = { { "nproc_per_node", false }, { "num_processes", true } };
-	const struct node *command = access_node_of_field(spec, SPEC_COMMAND);
-	int64_t nodes = spec_int(spec, SPEC_RESOURCES_NODES), count;
-
-	for (size_t i = 0; command && command->kind == NODE_LIST && i < command->count; i++) {
-		for (size_t f = 0; f < STK_LENGTH(flags); f++) {
-			const struct node *node = command->entries[i].value;
-			const char *text = node->kind == NODE_SCALAR
-						   ? after_flag(node->text, flags[f].flag)
-						   : NULL;
-
-			if (text && !*text && i + 1 < command->count) {
-				node = command->entries[i + 1].value;
-				text = node->text;
-			}
-			*ret_at = node->at;
-			if (text && scalar_kind(text) == SCALAR_INT && scalar_int(text, &count) &&
-			    count > 0)
-				return flags[f].of_all && nodes > 0 ? (count + nodes - 1) / nodes
-								    : count;
-		}
-	}
-	return 0;
-}
-
-/* Returns the number of workers that a node's launcher is told to start, and the place; 0: no
- * number is given. */
-static int64_t workers_of(const struct spec *spec, struct mark *ret_at)
-{
-	struct launch launch = launch_find(spec);
-	const struct node *command = access_node_of_field(spec, SPEC_COMMAND);
-	json_auto_t *processes = launch.torchrun ? spec_processes(spec, false) : NULL;
-
-	if (!launch.torchrun)
-		return flag_workers(spec, ret_at);
-	*ret_at = access_mark_of_field(spec, SPEC_COMMAND);
-	if (launch.given && command && command->kind == NODE_LIST && launch.at < command->count)
-		*ret_at = command->entries[launch.at].value->at;
-	else if (js_is(processes, "by", "env"))
-		access_mark_of_path(spec, "env." LAUNCH_VARIABLE, ret_at);
-	return js_is(processes, "by", "command") || js_is(processes, "by", "env")
-		       ? js_int(processes, "per_node", 0)
-		       : 0;
-}
-
-static void check_workers(struct binder *binder)
-{
-	const struct spec *spec = binder->spec;
-	json_auto_t *env = spec_env(spec, false);
-	struct mark at;
-	int64_t cores = processes_cores_of(spec, env), workers = workers_of(spec, &at);
-	const struct accelerator *kind = accelerator_of(spec->instance);
-	const char *type = js_str(spec->instance, "type");
-
-	if (!kind || cores <= 0 || workers <= 0 || workers == cores)
-		return;
-	if (workers > cores)
-		problem_hint(problem_error(&binder->reporter, at, "command",
-					   "%lld workers on a node, but '%s' has %lld %ss",
-					   (long long)workers, type, (long long)cores, kind->unit),
-			     "start at most %lld workers on a node, or take a larger instance",
-			     (long long)cores);
-	else
-		problem_hint(problem_lint(&binder->reporter, at, "command",
-					  "%lld workers on a node: %lld of the %lld %ss of '%s' "
-					  "stay unused and are paid for",
-					  (long long)workers, (long long)(cores - workers),
-					  (long long)cores, kind->unit, type),
-			     "start %lld workers, or take a smaller instance", (long long)cores);
 }
 
 /* ---- price ---------------------------------------------------------------------- */
@@ -336,6 +237,6 @@ void machine_check(struct binder *binder)
 	check_auto(binder);
 	check_machines(binder);
 	check_efa(binder);
-	check_workers(binder);
+	workers_check(binder);
 	check_cost(binder);
 }

@@ -1,12 +1,14 @@
 /*
- * How many processes torchrun starts on a node, and what says so: the command, the environment,
- * or, where neither does, the cores or GPUs of the instance. By default it starts one, and all
- * others are paid for and idle.
+ * How many workers a launcher starts on a node, and what says so: resources.workers, the command,
+ * the environment or, where none of them does, the cores or GPUs of the instance. Launchers start
+ * one by default, and all other cores are paid for and idle.
  *
  * The cores that the runtime shows follow the Neuron SDK: NEURON_LOGICAL_NC_CONFIG
  * (before 2.21: NEURON_RT_VIRTUAL_CORE_SIZE) says how many physical cores make a logical one, 2 by
  * default on trn2; NEURON_RT_VISIBLE_CORES ("0-3,8") overrides NEURON_RT_NUM_CORES, in
- * which 0 is all of them (neuron-runtime/guides/configuration-guide).
+ * which 0 is all of them (neuron-runtime/guides/configuration-guide). CUDA shows the GPUs that
+ * CUDA_VISIBLE_DEVICES lists, up to the first number that is none (CUDA C++ Programming Guide,
+ * environment variables).
  */
 #include <stdlib.h>
 #include <string.h>
@@ -83,8 +85,20 @@ static int64_t count_range(const char *text)
 	}
 }
 
-/* Returns how many of the machine's cores are left to the job; *ret_why says which they are, and
- * the caller frees it. 0: a variable that limits them cannot be read here. */
+/* Returns how many "0,GPU-8932f937" are: the list ends at the first that is none. */
+static int64_t count_list(const char *text)
+{
+	int64_t count = 0;
+
+	for (; *text && *text != '-'; text += *text == ',') {
+		text += strcspn(text, ",");
+		count++;
+	}
+	return count;
+}
+
+/* Returns how many of the machine's cores or GPUs are left to the job; *ret_why says which they
+ * are, and the caller frees it. 0: none, or a variable that limits them cannot be read here. */
 static int64_t cores_for(const struct spec *spec, const json_t *env, const json_t *command,
 			 char **ret_why)
 {
@@ -95,13 +109,16 @@ static int64_t cores_for(const struct spec *spec, const json_t *env, const json_
 	const char *few = kind->limit ? variable(env, command, kind->limit) : NULL;
 	const char *name = range ? kind->visible : kind->limit;
 
-	some = range ? count_range(range) : few ? number(few, 0) : 0;
+	if (range)
+		some = kind->ranges ? count_range(range) : count_list(range);
+	else
+		some = few ? number(few, 0) : 0;
 	if (some < 0) {
 		*ret_why = mem_format("%s=%s cannot be read before the job runs", name,
 				      range ? range : few);
 		return 0;
 	}
-	if (some == 0 || (some >= all && !range)) {
+	if (!range && (some == 0 || some >= all)) {
 		bool logical = all != js_int(spec->instance, "physical_cores", all);
 
 		*ret_why = mem_format("1 for each %s%s of '%s'", logical ? "logical " : "",
@@ -120,88 +137,166 @@ static void put_reason(json_t *ret, const char *by, char *why)
 	free(why);
 }
 
-/* The number is given: torchrun reads it as it stands. */
-static int64_t put_given(json_t *ret, const char *name, const char *how, const char *by)
+/* What is known of the workers while their number is looked for. */
+struct search {
+	const struct spec *spec;
+	const json_t *env, *secrets, *command;
+	struct launch launch;
+	int64_t nodes; /* that run the command together */
+	json_t *ret;
+};
+
+/* The number is given: the launcher reads it as it stands. Returns 0 if only the job knows it. */
+static int64_t put_given(const struct search *search, const char *name, const char *how,
+			 const char *by)
 {
+	const struct launcher *launcher = search->launch.launcher;
 	int64_t count = number(how, 1);
 
-	if (how)
-		put_reason(ret, by, mem_format("as %s says: %s", name, how));
+	if (how && *how)
+		put_reason(search->ret, by, mem_format("as %s says: %s", name, how));
 	else
-		put_reason(ret, by, mem_format("as %s says", name));
+		put_reason(search->ret, by, mem_format("as %s says", name));
+	if (count > 0 && launcher->counts_all && strcmp(by, "command") == 0)
+		count /= search->nodes;
 	return count > 0 ? count : 0;
 }
 
-/* The number is not given. */
-static int64_t put_cores(const struct spec *spec, const json_t *env, const json_t *command,
-			 json_t *ret)
+/* The command gives the number: its option, a word NAME=VALUE, a file. */
+static int64_t put_command(const struct search *search)
 {
-	const char *type = js_str(spec->instance, "type");
-	char *why = NULL;
-	int64_t cores;
+	const struct launch *launch = &search->launch;
+	AUTO(auto_free) char *option = mem_format("--%s", launch->launcher->count);
 
-	if (!type || processes_cores_of(spec, env) <= 0) {
-		if (type)
-			why = mem_format("no catalogue knows cores of '%s'", type);
-		else
-			why = mem_copy("resources.instance is not given");
-		put_reason(ret, "torchrun", why);
-		return 1;
+	for (char *c = option + 2; *c; c++)
+		*c = *c == '-' ? '_' : *c;
+	if (launch->by_file)
+		return put_given(search, "its configuration file", NULL, "command");
+	return put_given(search, launch->by_env ? LAUNCH_VARIABLE : option, launch->how, "command");
+}
+
+/* Nothing gives the number. *ret_why: why it is this one; the caller frees it. Returns 0 if nothing
+ * is known of the machine. */
+static int64_t count_devices(const struct search *search, char **ret_why)
+{
+	const struct spec *spec = search->spec;
+	const char *type = js_str(spec->instance, "type");
+
+	if (accelerator_of(spec->instance) && processes_cores_of(spec, search->env) > 0)
+		return cores_for(spec, search->env, search->command, ret_why);
+	if (!type)
+		*ret_why = mem_copy("resources.instance is not given");
+	else if (js_int(spec->instance, "vcpus", 0) > 0)
+		*ret_why = mem_format("'%s' has no accelerators", type);
+	else
+		*ret_why = mem_format("no catalogue knows cores of '%s'", type);
+	return 0;
+}
+
+static int64_t put_devices(const struct search *search)
+{
+	const struct launcher *launcher = search->launch.launcher;
+	char *why = NULL;
+	int64_t count;
+
+	if (!launcher->has_variable && search->launch.in_line) {
+		put_reason(search->ret, launcher->name,
+			   mem_copy("a line for a shell is run as it is written"));
+		return 0;
 	}
-	cores = cores_for(spec, env, command, &why);
-	if (cores == 0) {
-		put_reason(ret, "torchrun", why);
-		return 1;
-	}
-	js_put_str(ret, "variable", LAUNCH_VARIABLE);
-	put_reason(ret, "resources.instance", why);
-	return cores;
+	count = count_devices(search, &why);
+	put_reason(search->ret, count > 0 ? "resources.instance" : launcher->name, why);
+	if (count > 0 && launcher->has_variable)
+		js_put_str(search->ret, "variable", LAUNCH_VARIABLE);
+	return count > 0 ? count : 1;
 }
 
 /* The toolkit puts torchrun in front of any program, or mpirun, with as many processes as it counts
  * GPUs, or neuron-ls cores (sagemaker-training 4.8.1: environment.py, runner.py,
  * torch_distributed.py). */
-static int64_t put_toolkit(const struct spec *spec, const json_t *env, json_t *ret)
+static int64_t put_toolkit(const struct search *search)
 {
-	const struct accelerator *kind = accelerator_of(spec->instance);
+	const struct accelerator *kind = accelerator_of(search->spec->instance);
 
-	put_reason(ret, "toolkit",
+	js_put_str(search->ret, "launcher", "torchrun");
+	put_reason(search->ret, "toolkit",
 		   mem_format("SageMaker's toolkit starts one for each %s that it finds",
 			      kind ? kind->unit : "core"));
-	return processes_cores_of(spec, env);
+	return processes_cores_of(search->spec, search->env);
+}
+
+static int64_t put_number(const struct search *search)
+{
+	const struct launcher *launcher = search->launch.launcher;
+	int64_t asked = spec_int(search->spec, SPEC_RESOURCES_WORKERS);
+	const char *pet = js_str(search->env, LAUNCH_VARIABLE);
+	bool reads = launcher && launcher->has_variable;
+
+	if (launcher)
+		js_put_str(search->ret, "launcher", launcher->name);
+	if (asked > 0) {
+		put_reason(search->ret, "resources.workers", mem_copy("as resources.workers says"));
+		if (reads && !search->launch.given)
+			js_put_str(search->ret, "variable", LAUNCH_VARIABLE);
+		return asked;
+	}
+	if (search->launch.given)
+		return put_command(search);
+	if (reads && pet)
+		return put_given(search, LAUNCH_VARIABLE, pet, "env");
+	if (reads && json_object_get(search->secrets, LAUNCH_VARIABLE))
+		return put_given(search, LAUNCH_VARIABLE, NULL, "secrets");
+	return put_devices(search);
 }
 
 json_t *spec_processes(const struct spec *spec, bool with_overrides)
 {
 	const json_t *command = spec_get(spec, SPEC_COMMAND);
-	struct launch launch = launch_find(spec);
-	json_auto_t *env = NULL, *secrets = NULL;
-	const char *pet;
+	json_auto_t *env = spec_env(spec, with_overrides);
+	json_auto_t *secrets = spec_secrets(spec);
+	struct search search = { .spec = spec,
+				 .env = env,
+				 .secrets = secrets,
+				 .command = command,
+				 .launch = launch_find(command),
+				 .nodes = processes_nodes_of(spec) };
+	bool is_toolkit = spec_has_toolkit(spec);
 	int64_t count;
-	json_t *ret;
 
-	if (spec_has_toolkit(spec) ? spec_says(spec, SPEC_SAGEMAKER_DISTRIBUTION, "none")
-				   : !launch.torchrun)
+	if (is_toolkit ? spec_says(spec, SPEC_SAGEMAKER_DISTRIBUTION, "none")
+		       : !search.launch.launcher && spec_int(spec, SPEC_RESOURCES_WORKERS) == 0)
 		return NULL;
-	env = spec_env(spec, with_overrides);
-	secrets = spec_secrets(spec);
-	pet = js_str(env, LAUNCH_VARIABLE);
-	ret = json_object();
-	js_put_str(ret, "launcher", "torchrun");
-	if (spec_has_toolkit(spec))
-		count = put_toolkit(spec, env, ret);
-	else if (launch.given)
-		count = put_given(ret, launch.by_env ? LAUNCH_VARIABLE : "--nproc_per_node",
-				  launch.how, "command");
-	else if (pet)
-		count = put_given(ret, LAUNCH_VARIABLE, pet, "env");
-	else if (json_object_get(secrets, LAUNCH_VARIABLE))
-		count = put_given(ret, LAUNCH_VARIABLE, NULL, "secrets");
-	else
-		count = put_cores(spec, env, command, ret);
+	search.ret = json_object();
+	count = is_toolkit ? put_toolkit(&search) : put_number(&search);
 	if (count > 0) {
-		js_put(ret, "per_node", json_integer(count));
-		js_put(ret, "world", json_integer(count * spec_int(spec, SPEC_RESOURCES_NODES)));
+		js_put(search.ret, "per_node", json_integer(count));
+		js_put(search.ret, "world", json_integer(count * search.nodes));
 	}
-	return ret;
+	return search.ret;
+}
+
+int64_t processes_nodes_of(const struct spec *spec)
+{
+	return spec->alone ? 1 : spec_int(spec, SPEC_RESOURCES_NODES);
+}
+
+json_t *processes_command(const struct spec *spec, bool with_overrides, const json_t *texts)
+{
+	json_auto_t *processes = spec_processes(spec, with_overrides);
+	int64_t per_node = js_int(processes, "per_node", 0);
+
+	if (spec_has_toolkit(spec))
+		return json_deep_copy(texts);
+	/* A number that is given, or in a variable, needs no option. */
+	if (js_str(processes, "variable") || !(js_is(processes, "by", "resources.workers") ||
+					       js_is(processes, "launcher", "accelerate")))
+		per_node = 0;
+	if (js_is(processes, "by", "command"))
+		per_node = 0;
+	return launch_with_workers(texts, per_node, processes_nodes_of(spec));
+}
+
+bool spec_has_front(const struct spec *spec)
+{
+	return launch_has_front(spec_get(spec, SPEC_COMMAND));
 }

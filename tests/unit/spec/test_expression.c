@@ -137,7 +137,7 @@ static void test_machines(void **state)
 	is_known(torchrun, "processes_per_node", "8");
 	is_known(torchrun, "world_size", "32");
 	is_known("command: [torchrun, --nproc_per_node=gpu, t.py]\n", "world_size",
-		 "only the job will know how many processes torchrun starts on a node (as "
+		 "only the job will know how many workers the launcher starts on a node (as "
 		 "--nproc_per_node says: gpu)");
 }
 
@@ -173,7 +173,7 @@ static void test_global_batch(void **state)
 	is_known("command: [torchrun, --nproc_per_node=gpu, t.py]\nhyperparameters: {batch_size: "
 		 "1}\n",
 		 "global_batch",
-		 "only the job will know how many processes torchrun starts on a node (as "
+		 "only the job will know how many workers the launcher starts on a node (as "
 		 "--nproc_per_node says: gpu)");
 }
 
