@@ -120,7 +120,7 @@ def test_phase_1_is_short_and_the_image_counts_the_cores(far):
     assert [value["train_steps"] for value in values] == ["5", "900"] and "max_steps" not in values[0]
     assert "PET_NPROC_PER_NODE" not in str(first) and "num_parallel" not in str(first)
     text = far.ok("plan", far.spec_path).out
-    assert "32 processes on each node" in text and "toolkit" in text, text
+    assert "32 on each node" in text and "toolkit" in text, text
 
 
 def test_hyperparameters_are_written_as_the_sdk_writes_them(far):

@@ -46,7 +46,7 @@ def test_the_catalogue_prices_machines_and_counts_their_cores(project):
     said = project.ok("plan", project.spec_path)
     assert "cost:    43.00 USD an hour: nodes: 2, trn1.32xlarge at 21.5 USD (us-east-1, 2026-07-20" in said.out
     assert "the price is that of us-east-1; prices in us-west-2 may differ" in said.out
-    assert "16 of the 32 cores of 'trn1.32xlarge' stay unused and are paid for" in said.err
+    assert "16 of the 32 cores of 'trn1.32xlarge' stay unused: 10.75 of 21.50 USD an hour" in said.err
     assert project.plan()["cost"]["price_from"]["region"] == "us-east-1"
     more = project.stoker("validate", project.spec_path, "--set", "resources.instance=trn1.2xlarge")
     assert more.code == 3 and "16 workers on a node, but 'trn1.2xlarge' has 2 cores" in more.err

@@ -250,7 +250,7 @@ static char *plain_text(const char *text)
  * set the other. */
 static bool is_agents(const json_t *plan, const char *name)
 {
-	if (text_starts(name, "STOKER_HP_"))
+	if (text_starts(name, "STOKER_"))
 		return true;
 	return strcmp(name, "PYTHONUNBUFFERED") == 0 &&
 	       !json_object_get(js_path(plan, "spec.env"), name) &&
