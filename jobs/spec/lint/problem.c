@@ -19,6 +19,16 @@ static char *format_v(const char *fmt, va_list args)
 	return sb_take(&text);
 }
 
+/* Returns room for one more at the end of the list. */
+static struct problem *problems_grow(struct problems *all)
+{
+	if (all->count == all->cap) {
+		all->cap = all->cap ? 2 * all->cap : 8;
+		all->list = mem_grow(all->list, all->cap, sizeof *all->list);
+	}
+	return &all->list[all->count++];
+}
+
 struct problem *problem_add(struct reporter *to, struct mark at, const char *field, bool lint,
 			    const char *fmt, va_list args)
 {
@@ -32,11 +42,7 @@ struct problem *problem_add(struct reporter *to, struct mark at, const char *fie
 		all->dropped++;
 		return NULL;
 	}
-	if (all->count == all->cap) {
-		all->cap = all->cap ? 2 * all->cap : 8;
-		all->list = mem_grow(all->list, all->cap, sizeof *all->list);
-	}
-	problem = &all->list[all->count++];
+	problem = problems_grow(all);
 	*problem = (struct problem){
 		.file = mem_copy(at.set    ? "--set"
 				 : at.file ? at.file
@@ -168,11 +174,7 @@ void problems_add_of(struct problems *all, const struct problem *problem, const 
 	}
 	if (known)
 		return;
-	if (all->count == all->cap) {
-		all->cap = all->cap ? 2 * all->cap : 8;
-		all->list = mem_grow(all->list, all->cap, sizeof *all->list);
-	}
-	known = &all->list[all->count++];
+	known = problems_grow(all);
 	*known = *problem;
 	known->file = mem_copy(problem->file);
 	known->field = problem->field ? mem_copy(problem->field) : NULL;
