@@ -29,7 +29,8 @@ static void read_options(const struct words *words, const struct place *place, s
 			copy_value(ret->nodes, option.value);
 		if (!option_is(word, launcher->count, launcher->least) && (!by_file || ret->given))
 			continue;
-		ret->given = true;
+		ret->follows = option.value && strstr(option.value, "STOKER_WORKERS");
+		ret->given = !ret->follows;
 		ret->by_env = false;
 		ret->by_file = by_file;
 		ret->at = words_argument(words, option.value ? option.value_at : option.at);

@@ -43,8 +43,9 @@ struct launch {
 	bool given;                      /* the number of workers is given */
 	bool by_env;                     /* by a word NAME=VALUE in front, not by an option */
 	bool by_file;                    /* by a file that the launcher reads */
-	bool in_line;                    /* in a line for a shell, which stays as it is written */
-	char how[32];                    /* the value as written, cut off if longer */
+	bool follows;   /* its option refers to STOKER_WORKERS, so that nothing is given */
+	bool in_line;   /* in a line for a shell, which stays as it is written */
+	char how[32];   /* the value as written, cut off if longer */
 	size_t at;      /* index of the command's word with it; meaningless without `given` */
 	char nodes[32]; /* the number of nodes as its option gives it; "": it does not */
 };

@@ -199,7 +199,7 @@ static int64_t put_devices(const struct search *search)
 	char *why = NULL;
 	int64_t count;
 
-	if (!launcher->has_variable && search->launch.in_line) {
+	if (!launcher->has_variable && search->launch.in_line && !search->launch.follows) {
 		put_reason(search->ret, launcher->name,
 			   mem_copy("a line for a shell is run as it is written"));
 		return 0;

@@ -97,7 +97,8 @@ static void check_override(struct subject *subject)
 	int64_t asked = spec_int(spec, SPEC_RESOURCES_WORKERS);
 	bool reads = launch->launcher && launch->launcher->has_variable;
 
-	if (asked == 0 || !launch->launcher || !launch->in_line || (reads && !launch->given))
+	if (asked == 0 || !launch->launcher || !launch->in_line || launch->follows ||
+	    (reads && !launch->given))
 		return;
 	problem_hint(problem_error(&subject->binder.reporter,
 				   access_mark_of_field(spec, SPEC_RESOURCES_WORKERS), field,
