@@ -97,7 +97,9 @@ const struct accelerator *accelerator_of(const json_t *instance)
 
 	if (name)
 		return accelerator_find(name);
-	return js_int(instance, first->count, 0) > 0 ? first : NULL;
+	return js_int(instance, first->count, 0) > 0 || js_int(instance, first->units, 0) > 0
+		       ? first
+		       : NULL;
 }
 
 int64_t accelerator_count(const json_t *instance)

@@ -123,6 +123,30 @@ static int read_layers(struct binder *binder)
 	return 0;
 }
 
+static int parse_again(const struct spec *spec, enum spec_field stage, char *const *sets,
+		       struct spec **ret, struct problems *ret_problems);
+
+/* Checks the workers of the spec, and of the stages that it has as these will run. */
+static void check_workers(struct binder *binder)
+{
+	static const enum spec_field stages[] = { SPEC_EVALUATE, SPEC_INFER };
+
+	workers_check(binder, "");
+	for (size_t i = 0; i < STK_LENGTH(stages); i++) {
+		AUTO(problems_release) struct problems known = { 0 };
+		AUTO(spec_freep) struct spec *spec = NULL;
+		AUTO(auto_free) char *name = mem_format("%s.", field_table[stages[i]].path);
+		struct binder stage = { .reporter = binder->reporter };
+
+		if (!spec_get(binder->spec, stages[i]) ||
+		    parse_again(binder->spec, stages[i], binder->spec->sets, &spec, &known) < 0)
+			continue;
+		stage.spec = spec;
+		stage.getenv_fn = binder->getenv_fn;
+		workers_check(&stage, name);
+	}
+}
+
 /* *ret_profiles: the names of the profiles, also of a spec with errors; NULL: not wanted. */
 static int parse(const struct request *request, struct spec **ret, struct problems *ret_problems,
 		 json_t **ret_profiles)
@@ -142,6 +166,7 @@ static int parse(const struct request *request, struct spec **ret, struct proble
 		/* The spec itself was checked before. */
 		if (request->stage == SPEC_FIELD_COUNT) {
 			rules_check(&binder);
+			check_workers(&binder);
 			lint_check(&binder);
 		}
 	}

@@ -165,8 +165,9 @@ void rules_retrain(struct binder *binder); /* data, gate, promote and their like
 void sweep_check(struct binder *binder);   /* sweep.c: which cells there are, and their values */
 /* Checks the spec against its machines: workers against cores, a cost limit against the price. */
 void machine_check(struct binder *binder);
-/* Checks the workers of a spec, and those of its stages, against the cores or GPUs of a node. */
-void workers_check(struct binder *binder);
+/* Checks the workers of a spec against the cores or GPUs of a node; `stage` stands before the names
+ * of its fields ("evaluate."; "": the spec itself). */
+void workers_check(struct binder *binder, const char *stage);
 /* Checks the row of a type against the engine: the names that SageMaker has, the figures that AWS
  * Batch needs. */
 void type_check(struct binder *binder, enum spec_field field, const char *member,

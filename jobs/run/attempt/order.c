@@ -345,9 +345,10 @@ static void put_data(struct order *order, const json_t *plan, const struct order
 /* The machine, as far as it is known. */
 static void put_machine(struct order *order, const json_t *plan)
 {
-	const struct accelerator *kind = accelerator_of(json_object_get(plan, "instance"));
+	const char *kind = js_str(json_object_get(plan, "instance"), "accelerator");
 
-	MESSAGE_SET_TEXT(order, accelerator, kind ? kind->name : NULL);
+	/* Kinds that stoker gives to no job have no row. */
+	MESSAGE_SET_TEXT(order, accelerator, accelerator_find(kind) ? kind : NULL);
 	if (json_is_true(js_path(plan, "spec.resources.core_dumps")))
 		MESSAGE_SET(order, core_dumps, true);
 	put_service(order, plan);

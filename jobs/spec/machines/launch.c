@@ -16,39 +16,41 @@ static void copy_value(char ret[32], const char *value)
 	snprintf(ret, 32, "%s", value ? value : "");
 }
 
-static void read_options(const struct words *words, const struct place *place, struct launch *ret)
+static void read_options(const struct words *words, const struct launch_place *place,
+			 struct launch *ret)
 {
 	const struct launcher *launcher = place->launcher;
 	struct option option;
 
-	for (size_t at = place->first; option_next(words, place, &at, &option);) {
+	for (size_t at = place->first; launch_option_next(words, place, &at, &option);) {
 		const char *word = words->list[option.at];
-		bool by_file = launcher->file && option_is(word, launcher->file, NULL);
+		bool by_file = launcher->file && launch_option_is(word, launcher->file, NULL);
 
-		if (option_is(word, launcher->nodes, NULL))
+		if (launch_option_is(word, launcher->nodes, NULL))
 			copy_value(ret->nodes, option.value);
-		if (!option_is(word, launcher->count, launcher->least) && (!by_file || ret->given))
+		if (!launch_option_is(word, launcher->count, launcher->least) &&
+		    (!by_file || ret->given))
 			continue;
 		ret->follows = option.value && strstr(option.value, "STOKER_WORKERS");
 		ret->given = !ret->follows;
 		ret->by_env = false;
 		ret->by_file = by_file;
-		ret->at = words_argument(words, option.value ? option.value_at : option.at);
+		ret->at = launch_words_argument(words, option.value ? option.value_at : option.at);
 		copy_value(ret->how, by_file ? "" : option.value);
 	}
 }
 
 struct launch launch_find(const json_t *command)
 {
-	AUTO(words_release) struct words words = { 0 };
-	struct place place = words_read(command, &words);
+	AUTO(launch_words_release) struct words words = { 0 };
+	struct launch_place place = launch_words_read(command, &words);
 	struct launch ret = { .launcher = place.launcher, .in_line = words.line.count > 0 };
 
 	for (size_t i = 0; place.launcher && place.launcher->has_variable && i < place.first; i++) {
 		if (!text_starts(words.list[i], LAUNCH_VARIABLE "="))
 			continue;
 		ret.given = ret.by_env = true;
-		ret.at = words_argument(&words, i);
+		ret.at = launch_words_argument(&words, i);
 		copy_value(ret.how, strchr(words.list[i], '=') + 1);
 	}
 	if (place.launcher)

@@ -17,10 +17,11 @@
 #ifndef STK_SPEC_MACHINES_LAUNCH_H
 #define STK_SPEC_MACHINES_LAUNCH_H
 
-#include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "jobs/base/text/js.h"
 
 #define LAUNCH_VARIABLE "PET_NPROC_PER_NODE"
 

@@ -11,7 +11,7 @@
 /* ---- without places ------------------------------------------------------------------ */
 
 /* Marks the words that are left out. */
-static void mark_places(const struct words *words, const struct place *place, bool counted,
+static void mark_places(const struct words *words, const struct launch_place *place, bool counted,
 			bool *gone)
 {
 	const struct launcher *launcher = place->launcher;
@@ -19,12 +19,12 @@ static void mark_places(const struct words *words, const struct place *place, bo
 
 	for (size_t i = 0; counted && launcher->has_variable && i < place->first; i++)
 		gone[i] = text_starts(words->list[i], LAUNCH_VARIABLE "=");
-	for (size_t at = place->first; option_next(words, place, &at, &option);) {
+	for (size_t at = place->first; launch_option_next(words, place, &at, &option);) {
 		const char *word = words->list[option.at];
 
-		if (!option_among(word, launcher->placing) &&
-		    !(counted && (option_is(word, launcher->nodes, NULL) ||
-				  option_is(word, launcher->count, launcher->least))))
+		if (!launch_option_among(word, launcher->placing) &&
+		    !(counted && (launch_option_is(word, launcher->nodes, NULL) ||
+				  launch_option_is(word, launcher->count, launcher->least))))
 			continue;
 		for (size_t i = 0; i < option.count; i++)
 			gone[option.at + i] = true;
@@ -32,7 +32,7 @@ static void mark_places(const struct words *words, const struct place *place, bo
 }
 
 /* Returns the line without the words that are gone, and without the blanks before them. */
-static char *line_without(const char *text, const struct line *line, const bool *gone)
+static char *line_without(const char *text, const struct split_line *line, const bool *gone)
 {
 	struct sb ret = SB_INIT;
 	size_t from = 0;
@@ -53,8 +53,8 @@ static char *line_without(const char *text, const struct line *line, const bool 
 
 json_t *launch_without_places(const json_t *command, bool counted)
 {
-	AUTO(words_release) struct words words = { 0 };
-	struct place place = words_read(command, &words);
+	AUTO(launch_words_release) struct words words = { 0 };
+	struct launch_place place = launch_words_read(command, &words);
 	AUTO(auto_free) bool *gone = mem_zero(words.count + 1, sizeof *gone);
 	json_t *ret;
 
@@ -86,7 +86,7 @@ struct said {
 	bool nodes, rank, address, port, distributed;
 };
 
-static struct said what_is_said(const struct words *words, const struct place *place)
+static struct said what_is_said(const struct words *words, const struct launch_place *place)
 {
 	/* Each makes accelerate start workers that know each other, or says that there is one. */
 	static const char distributed[] = "multi-gpu use-deepspeed use-fsdp use-megatron-lm tpu "
@@ -94,18 +94,18 @@ static struct said what_is_said(const struct words *words, const struct place *p
 	struct said ret = { 0 };
 	struct option option;
 
-	for (size_t at = place->first; option_next(words, place, &at, &option);) {
+	for (size_t at = place->first; launch_option_next(words, place, &at, &option);) {
 		const char *word = words->list[option.at];
 
-		if (option_is(word, place->launcher->count, place->launcher->least)) {
+		if (launch_option_is(word, place->launcher->count, place->launcher->least)) {
 			ret.count = option.count;
 			ret.count_at = option.at;
 		}
-		ret.nodes = ret.nodes || option_is(word, place->launcher->nodes, NULL);
-		ret.rank = ret.rank || option_is(word, "machine-rank", NULL);
-		ret.address = ret.address || option_is(word, "main-process-ip", NULL);
-		ret.port = ret.port || option_is(word, "main-process-port", NULL);
-		ret.distributed = ret.distributed || option_among(word, distributed);
+		ret.nodes = ret.nodes || launch_option_is(word, place->launcher->nodes, NULL);
+		ret.rank = ret.rank || launch_option_is(word, "machine-rank", NULL);
+		ret.address = ret.address || launch_option_is(word, "main-process-ip", NULL);
+		ret.port = ret.port || launch_option_is(word, "main-process-port", NULL);
+		ret.distributed = ret.distributed || launch_option_among(word, distributed);
 	}
 	return ret;
 }
@@ -161,8 +161,8 @@ static void add_count(json_t *to, const char *word, size_t words, int64_t count)
 
 json_t *launch_with_workers(const json_t *command, int64_t per_node, int64_t nodes)
 {
-	AUTO(words_release) struct words words = { 0 };
-	struct place place = words_read(command, &words);
+	AUTO(launch_words_release) struct words words = { 0 };
+	struct launch_place place = launch_words_read(command, &words);
 	const struct launcher *launcher = place.launcher;
 	int64_t count;
 	struct said said;

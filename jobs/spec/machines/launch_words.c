@@ -59,7 +59,7 @@ static bool is_program(const char *word, const char *name)
 
 /* ---- options ----------------------------------------------------------------------- */
 
-bool option_is(const char *word, const char *name, const char *least)
+bool launch_option_is(const char *word, const char *name, const char *least)
 {
 	size_t len;
 
@@ -74,7 +74,7 @@ bool option_is(const char *word, const char *name, const char *least)
 	return true;
 }
 
-bool option_among(const char *word, const char *names)
+bool launch_option_among(const char *word, const char *names)
 {
 	char name[40];
 
@@ -86,8 +86,8 @@ bool option_among(const char *word, const char *names)
 	return *name && field_word_in(names, name);
 }
 
-bool option_next(const struct words *words, const struct place *place, size_t *at,
-		 struct option *ret)
+bool launch_option_next(const struct words *words, const struct launch_place *place, size_t *at,
+			struct option *ret)
 {
 	const char *word = *at < place->end ? words->list[*at] : "";
 	const char *equals = strchr(word, '=');
@@ -98,7 +98,7 @@ bool option_next(const struct words *words, const struct place *place, size_t *a
 	if (text_starts(word, "--") && equals) {
 		ret->value = equals + 1;
 		ret->value_at = *at;
-	} else if (text_starts(word, "--") ? !option_among(word, place->launcher->switches)
+	} else if (text_starts(word, "--") ? !launch_option_among(word, place->launcher->switches)
 					   : field_word_in(place->launcher->letters, word)) {
 		ret->count = *at + 1 < place->end ? 2 : 1;
 		ret->value = ret->count == 2 ? words->list[*at + 1] : NULL;
@@ -123,13 +123,13 @@ static bool is_torch_file(const char *word)
 	       ends_with(word, "torch/distributed/launch.py");
 }
 
-static struct place found(const struct launcher *launcher, size_t first, size_t end)
+static struct launch_place found(const struct launcher *launcher, size_t first, size_t end)
 {
-	return (struct place){ launcher, first, end };
+	return (struct launch_place){ launcher, first, end };
 }
 
 /* Finds a launcher that is the program at `at`; of accelerate `launch` is the one. */
-static struct place program_at(const struct words *words, size_t at, size_t end)
+static struct launch_place program_at(const struct words *words, size_t at, size_t end)
 {
 	const char *next = at + 1 < end ? words->list[at + 1] : "";
 
@@ -142,8 +142,8 @@ static struct place program_at(const struct words *words, size_t at, size_t end)
 	return found(NULL, 0, 0);
 }
 
-static struct place module_at(const struct words *words, const char *module, size_t next,
-			      size_t end)
+static struct launch_place module_at(const struct words *words, const char *module, size_t next,
+				     size_t end)
 {
 	if (field_word_in("torch.distributed.run torch.distributed.launch", module))
 		return found(TORCHRUN, next, end);
@@ -157,7 +157,7 @@ static struct place module_at(const struct words *words, const char *module, siz
 
 /* Skips Python's own options, then reads its program. Any other program than these hides what it
  * starts. */
-static struct place python_at(const struct words *words, size_t at, size_t end)
+static struct launch_place python_at(const struct words *words, size_t at, size_t end)
 {
 	const char *const *list = words->list;
 
@@ -183,10 +183,10 @@ static struct place python_at(const struct words *words, size_t at, size_t end)
 }
 
 /* Finds a launcher among the words from `at` to `end`, which are of one simple command. */
-static struct place place_in(const struct words *words, size_t at, size_t end)
+static struct launch_place place_in(const struct words *words, size_t at, size_t end)
 {
 	for (; at < end; at++) {
-		struct place place = program_at(words, at, end);
+		struct launch_place place = program_at(words, at, end);
 
 		if (!place.launcher && is_python(words->list[at]))
 			return python_at(words, at + 1, end);
@@ -215,10 +215,10 @@ static size_t find_line(const char *const *words, size_t count)
 }
 
 /* Finds the launcher in the words of a line, one simple command after the other. */
-static struct place place_in_line(const struct words *words)
+static struct launch_place place_in_line(const struct words *words)
 {
 	const struct line_span *spans = words->line.spans;
-	struct place place = found(NULL, 0, 0);
+	struct launch_place place = found(NULL, 0, 0);
 
 	for (size_t at = 0, end; at < words->count && !place.launcher; at = end) {
 		for (end = at; end < words->count && spans[end].command == spans[at].command;)
@@ -228,19 +228,19 @@ static struct place place_in_line(const struct words *words)
 	return place;
 }
 
-void words_release(struct words *words)
+void launch_words_release(struct words *words)
 {
 	if (words->line.count == 0)
 		free((void *)(uintptr_t)words->list);
 	line_release(&words->line);
 }
 
-struct place words_read(const json_t *command, struct words *ret)
+struct launch_place launch_words_read(const json_t *command, struct words *ret)
 {
 	size_t count = json_array_size(command), line, i;
 	const char **list = mem_zero(count + 1, sizeof *list);
 	const json_t *word;
-	struct place place;
+	struct launch_place place;
 
 	json_array_foreach (command, i, word)
 		list[i] = json_is_string(word) ? json_string_value(word) : "";
@@ -259,7 +259,7 @@ struct place words_read(const json_t *command, struct words *ret)
 	return place_in_line(ret);
 }
 
-size_t words_argument(const struct words *words, size_t at)
+size_t launch_words_argument(const struct words *words, size_t at)
 {
 	return words->line.count > 0 ? words->argument : at;
 }

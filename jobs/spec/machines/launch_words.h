@@ -12,12 +12,12 @@
 struct words {
 	const char *const *list; /* ends with NULL */
 	size_t count;
-	struct line line; /* holds the words of a line; empty: those of the command itself */
-	size_t argument;  /* index of that line in the command */
+	struct split_line line; /* holds the words of a line; empty: those of the command itself */
+	size_t argument;        /* index of that line in the command */
 };
 
 /* The launcher among these words. */
-struct place {
+struct launch_place {
 	const struct launcher *launcher; /* NULL: none */
 	size_t first;                    /* index of the first word behind its name */
 	size_t end;                      /* of the words that may be its own */
@@ -31,19 +31,19 @@ struct option {
 
 /* Reads the words of the command that may start a launcher, its own or those of a line, and finds
  * it. `command` must outlive *ret. */
-struct place words_read(const json_t *command, struct words *ret);
-void words_release(struct words *words); /* for AUTO() */
+struct launch_place launch_words_read(const json_t *command, struct words *ret);
+void launch_words_release(struct words *words); /* for AUTO() */
 /* Returns the index in the command of a word. */
-size_t words_argument(const struct words *words, size_t at);
+size_t launch_words_argument(const struct words *words, size_t at);
 
 /* Finds the launcher's own option at *at, or false at its script; *at moves behind the option.
  * Begin with place->first. */
-bool option_next(const struct words *words, const struct place *place, size_t *at,
-		 struct option *ret);
+bool launch_option_next(const struct words *words, const struct launch_place *place, size_t *at,
+			struct option *ret);
 /* True if the option `word` is `name` in either spelling; with `least`, also shortened to no less
  * than that. */
-bool option_is(const char *word, const char *name, const char *least);
+bool launch_option_is(const char *word, const char *name, const char *least);
 /* True if the option `word` is one of the names, which are words between spaces. */
-bool option_among(const char *word, const char *names);
+bool launch_option_among(const char *word, const char *names);
 
 #endif

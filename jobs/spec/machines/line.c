@@ -61,7 +61,7 @@ static const char *read_word(const char *at, struct sb *word)
 	return at;
 }
 
-static void put_word(struct line *ret, char *text, struct line_span span)
+static void put_word(struct split_line *ret, char *text, struct line_span span)
 {
 	ret->words = mem_grow(ret->words, ret->count + 2, sizeof *ret->words);
 	ret->spans = mem_grow(ret->spans, ret->count + 1, sizeof *ret->spans);
@@ -70,7 +70,7 @@ static void put_word(struct line *ret, char *text, struct line_span span)
 	ret->words[ret->count] = NULL;
 }
 
-void line_split(const char *text, struct line *ret)
+void line_split(const char *text, struct split_line *ret)
 {
 	const char *at = text;
 	size_t command = 0;
@@ -102,11 +102,11 @@ void line_split(const char *text, struct line *ret)
 	}
 }
 
-void line_release(struct line *line)
+void line_release(struct split_line *line)
 {
 	for (size_t i = 0; i < line->count; i++)
 		free(line->words[i]);
 	free(line->words);
 	free(line->spans);
-	*line = (struct line){ 0 };
+	*line = (struct split_line){ 0 };
 }

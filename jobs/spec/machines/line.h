@@ -8,7 +8,7 @@
 
 #include <stddef.h>
 
-struct line {
+struct split_line {
 	char **words; /* without their quotes; NULL-terminated */
 	struct line_span {
 		size_t from, to; /* bytes of the line, quotes included */
@@ -18,7 +18,7 @@ struct line {
 };
 
 /* Start from { 0 }; an open quote lasts to the end. */
-void line_split(const char *text, struct line *ret);
-void line_release(struct line *line); /* for AUTO() */
+void line_split(const char *text, struct split_line *ret);
+void line_release(struct split_line *line); /* for AUTO() */
 
 #endif

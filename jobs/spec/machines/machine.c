@@ -1,6 +1,6 @@
 /*
  * A spec against its machines: the devices that a job can get; a limit of costs, against a price; a
- * network that was asked for, against what the instance has. Its workers: workers.c.
+ * network that was asked for, against what the instance has.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -237,6 +237,5 @@ void machine_check(struct binder *binder)
 	check_auto(binder);
 	check_machines(binder);
 	check_efa(binder);
-	workers_check(binder);
 	check_cost(binder);
 }

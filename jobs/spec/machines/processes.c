@@ -240,6 +240,8 @@ static int64_t put_number(const struct search *search)
 			js_put_str(search->ret, "variable", LAUNCH_VARIABLE);
 		return asked;
 	}
+	if (!launcher)
+		return 0;
 	if (search->launch.given)
 		return put_command(search);
 	if (reads && pet)

@@ -1,5 +1,5 @@
 /*
- * Workers of a spec, and of its stages, against the cores or GPUs that a node has and that are paid
+ * Workers of a spec, or of a stage, against the cores or GPUs that a node has and that are paid
  * for; and what the command says of its nodes.
  */
 #include <stdlib.h>
@@ -142,26 +142,9 @@ static void check(struct subject *subject)
 		check_number(subject, processes);
 }
 
-static void check_stage(struct binder *binder, enum spec_field stage)
+void workers_check(struct binder *binder, const char *stage)
 {
-	AUTO(problems_release) struct problems known = { 0 };
-	AUTO(spec_freep) struct spec *spec = NULL;
-	AUTO(auto_free) char *before = mem_format("%s.", field_table[stage].path);
-	struct subject subject = { .stage = before };
-
-	if (!spec_get(binder->spec, stage) || spec_stage(binder->spec, stage, &spec, &known) < 0)
-		return;
-	subject.binder = (struct binder){ .spec = spec,
-					  .getenv_fn = binder->getenv_fn,
-					  .reporter = binder->reporter };
-	check(&subject);
-}
-
-void workers_check(struct binder *binder)
-{
-	struct subject subject = { .binder = *binder, .stage = "" };
+	struct subject subject = { .binder = *binder, .stage = stage };
 
 	check(&subject);
-	check_stage(binder, SPEC_EVALUATE);
-	check_stage(binder, SPEC_INFER);
 }

@@ -440,11 +440,12 @@ static void a_cost_limit_needs_a_price(void **state)
 static void workers_are_held_against_cores(void **state)
 {
 	(void)state;
-	check_lint(BATCH "command: [torchrun, --nproc_per_node, 16, a.py]\n"
-			 "resources: {instance: trn1.32xlarge}\n",
-		   "spec.yaml:7:39: warning: 16 workers on a node: 16 of the 32 cores of "
-		   "'trn1.32xlarge' stay unused: 10.75 of 21.50 USD an hour on each node are paid for "
-		   "nothing");
+	check_lint(
+		BATCH "command: [torchrun, --nproc_per_node, 16, a.py]\n"
+		      "resources: {instance: trn1.32xlarge}\n",
+		"spec.yaml:7:39: warning: 16 workers on a node: 16 of the 32 cores of "
+		"'trn1.32xlarge' stay unused: 10.75 of 21.50 USD an hour on each node are paid for "
+		"nothing");
 	check_lint(BATCH "command: [torchrun, --nproc-per-node=32, a.py]\n"
 			 "resources: {instance: trn1.32xlarge}\n",
 		   "");
