@@ -199,7 +199,7 @@ static void check_row(const struct row *row)
 	json_auto_t *key = spec_key_ingredients(spec);
 	int64_t nodes = row->nodes > 0 ? row->nodes : 1,
 		each = row->workers == NONE ? 1 : row->workers;
-	AUTO(auto_free) char *world = mem_format("%lld", (long long)(nodes * each));
+	AUTO(auto_free) char *world = mem_format("%lld", (long long)nodes * (long long)each);
 
 	if (!json_equal(json_object_get(key, "command"), spec_get(want, SPEC_COMMAND)))
 		fail_msg("%s is %s in the key", row->command,
