@@ -73,11 +73,12 @@ static int check_reason(const struct args *args, bool needed, const char *option
 	return err_hint(err, "add --reason TEXT: it stays in the lineage");
 }
 
-static int overtaken(const char *run, const struct promotion_result *result, struct err **err)
+static int overtaken(const char *run, bool forced, const struct promotion_result *result,
+		     struct err **err)
 {
 	err_set(err, EXIT_GATE, "run %s is not promoted: %s", run, result->reason);
-	return err_hint(err, "'stoker lineage %s' shows what is current; --force promotes over it",
-			run);
+	return err_hint(err, "'stoker lineage %s' shows what is current; %s promotes over it", run,
+			forced ? "the same command" : "--force");
 }
 
 static int carry_out(struct journal *journal, const char *run, const struct promotion_how *how,
@@ -96,7 +97,7 @@ static int carry_out(struct journal *journal, const char *run, const struct prom
 		return -1;
 	}
 	if (result.fate == PROMOTION_OVERTAKEN)
-		return overtaken(run, &result, err);
+		return overtaken(run, how->forced, &result, err);
 	if (model_entry_read(model, result.generation, &entry, err) < 0)
 		return -1;
 	print_current(model, &entry, true);

@@ -93,13 +93,30 @@ static int refuse_no_gate(const json_t *plan, struct err **err)
 
 /* --- what the run is given --- */
 
+/* A run that exists, as its first event says. */
+struct known_run {
+	bool exists;
+	bool promotes; /* it was given the right to: 'retrain' began it */
+};
+
 static int find_event(void *arg, const struct event *ev, json_t *row, struct err **err)
 {
-	(void)ev;
+	struct known_run *ret = arg;
+
 	(void)row;
 	(void)err;
-	*(bool *)arg = true;
+	ret->exists = true;
+	ret->promotes = EVENT_HAS(ev, inputs) && js_bool(ev->inputs, "promotes", false);
 	return 1;
+}
+
+/* The same name for another thing: nothing would be promoted, with exit code 0. */
+static int refuse_training(const struct run_start *start, struct err **err)
+{
+	err_set(err, EXIT_SPEC, "run %s was not begun by 'retrain', and promotes nothing",
+		start->id);
+	return err_hint(err, "promote its model: 'stoker promote %s'; or give another --id",
+			start->id);
 }
 
 static int refuse_busy(const char *run, struct err **err)
@@ -200,13 +217,16 @@ static int find_inputs(struct run_start *start, struct err **err)
 		.may_begin = by_hand ? claim_turn : NULL,
 		.arg = start,
 	};
-	bool exists = false;
+	bool promotes = !js_is(json_object_get(start->plan->json, "promote"), "when", "manual");
+	struct known_run known = { 0 };
 	int found;
 
 	if (start->may_exist &&
-	    journal_read(start->journal, start->id, 1, find_event, &exists, err) < 0)
+	    journal_read(start->journal, start->id, 1, find_event, &known, err) < 0)
 		return -1;
-	if (exists)
+	if (known.exists && start->how->retrain && promotes && !known.promotes)
+		return refuse_training(start, err);
+	if (known.exists)
 		return 0;
 	if (judge_check(start->plan->json, start->journal, err) < 0 ||
 	    (by_hand && store_open(url, &start->place, err) < 0))

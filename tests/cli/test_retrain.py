@@ -169,3 +169,12 @@ def test_a_service_ends_the_command_before_there_is_a_run(turns):
     early.terminate()
     assert early.wait() == 8 and turns.ok("list", "--json").lines == []
     assert turns.stoker("retrain", turns.spec_path, "--id", "week-1", *at).code == 0
+
+
+def test_a_run_that_was_no_retraining_is_not_taken_for_one(turns):
+    turns.put("1.csv", "good")
+    turns.ok("run", turns.spec_path, "--id", "week-1")
+    said = turns.turn("week-1")
+    assert said.code == 3 and "was not begun by 'retrain'" in said.err and "stoker promote week-1" in said.err, said
+    assert not (turns.models / "current.json").exists()
+    assert turns.turn("week-2").code == 0 and turns.turn("week-2").code == 0 and turns.promoted() == (1, "week-2")
