@@ -26,11 +26,11 @@
 
 #define RUNS_MAX 6
 
-/* Two hours after the last fault every run has ended; a long one may have been begun shortly before
- * that, with limits of its own. */
 /* A run ends so long after it began and the last fault came: two hours, and those in which a
- * training that hangs is waited for; a fault may have cost a whole training, too. */
+ * training that hangs is waited for, of which the policy allows many; a fault may have cost a whole
+ * training, too. */
 #define LONGEST_NS (4 * 3600 * WORLD_S)
+#define HANG_NS    (3600 * WORLD_S) /* until the agent ends a training without a first step */
 #define TRAININGS  2
 
 struct schedule *playing;
@@ -245,12 +245,26 @@ static bool says_what_it_waits_for(const char *run)
 	return last && last->at_ns > playing->calm_from_ns;
 }
 
+/* Returns how many attempts of the run were ended because they hung. */
+static int64_t count_hangs(const struct story *story)
+{
+	int64_t hangs = 0;
+
+	for (int64_t i = 0; story && i < story->count; i++) {
+		const struct event *ev = &story->events[i].event;
+
+		hangs += ev->kind == EV_ATTEMPT_ENDED && ev->class == CLASS_TIMEOUT_HANG;
+	}
+	return hangs;
+}
+
 /* Of the run that plays. */
 static int64_t latest_end_ns(void)
 {
 	int64_t calm_ns = playing->calm_from_ns, began_ns = playing->began_ns;
 
 	return (began_ns > calm_ns ? began_ns : calm_ns) + LONGEST_NS +
+	       count_hangs(story_of(playing->run)) * HANG_NS +
 	       TRAININGS * playing->setting.steps * playing->setting.step_ns;
 }
 
