@@ -252,11 +252,11 @@ json_t *spec_width(const struct spec *spec);
 /* True if the command begins with the front end of phase 1 itself, even behind `env`. */
 bool spec_has_front(const struct spec *spec);
 
-#define KEY_WORLD "world"
+#define KEY_WORLD "resources.nodes*workers"
 
 /* Everything of the spec that belongs to the graph key, flattened:
  * "command": […], "hyperparameters.batch_size": "64", "env.X": "…",
- * "compile.kind": "jax", "resources.instance": "trn1" (the family), "world": "64" (nodes × workers;
+ * "compile.kind": "jax", "resources.instance": "trn1" (the family), KEY_WORLD: "64" (on all nodes;
  * "resources.nodes" where only the job knows it). Left out: the launcher's options for these and
  * for the rendezvous, entries of compile.ignore, phase 1's overrides,
  * secrets, and variables known to change no graph. Values under names that
