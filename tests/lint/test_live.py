@@ -1,5 +1,6 @@
 """What is taken for granted of AWS stands in one place, configs/live/rows.yaml: the tables of docs/aws.md are made
-from it, its rows name files that there are, and code that relies on what no documentation says has a row."""
+from it, its rows name files that there are, and code that relies on what no documentation says has a row. What tries
+them is tested in tests/aws/test_conform.py."""
 
 import importlib.util
 import re
