@@ -146,6 +146,7 @@ static bool take_bool(char **at, bool *ret)
 static bool read_plain(char *line, const char *end, struct data_row *ret)
 {
 	char *at = line;
+	bool before;
 
 	*ret = (struct data_row){ 0 };
 	if (!PASS(at, "{\"url\":\"") || !take_text(&at, &ret->url) || !PASS(at, ",\"size\":") ||
@@ -156,10 +157,11 @@ static bool read_plain(char *line, const char *end, struct data_row *ret)
 	    (PASS(at, ",\"sha256\":\"") && !take_digest(&at, &ret->sha256)) ||
 	    (PASS(at, ",\"new\":") && !take_bool(&at, &ret->is_new)))
 		return false;
-	/* A manifest has "replaced" before, a cumulative list behind "aside". */
-	if ((PASS(at, ",\"replaced\":") && !take_bool(&at, &ret->replaced)) ||
+	/* A manifest has "replaced" before, a cumulative list behind "aside"; no line has both. */
+	before = PASS(at, ",\"replaced\":");
+	if ((before && !take_bool(&at, &ret->replaced)) ||
 	    (PASS(at, ",\"aside\":") && !take_bool(&at, &ret->aside)) ||
-	    (PASS(at, ",\"replaced\":") && !take_bool(&at, &ret->replaced)))
+	    (PASS(at, ",\"replaced\":") && (before || !take_bool(&at, &ret->replaced))))
 		return false;
 	return PASS(at, "}") && at == end && ret->url[0] != '\0';
 }
