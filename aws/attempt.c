@@ -159,6 +159,20 @@ static bool attempt_remedy(struct aws_request *request, struct http_reply *http,
 	return true;
 }
 
+static void set_error(const struct aws_request *request, const struct response_class *response,
+		      struct err **err)
+{
+	const struct aws *aws = request->aws;
+	const struct response_call of = {
+		.call = &request->call,
+		.attempts = request->attempts,
+		.host = request->out.where.host.text,
+		.place = { request->region, aws->place_bucket, aws->place_prefix },
+	};
+
+	response_class_error(response, &of, err);
+}
+
 static void attempt_end(struct aws_request *request, struct http_reply *http,
 			struct response_class *response)
 {
@@ -176,8 +190,7 @@ static void attempt_end(struct aws_request *request, struct http_reply *http,
 			reply.throttled = fault_kind(&response->fault) == FAULT_THROTTLE;
 		}
 		reply.maybe_done = response->effect_unknown || request->maybe_repeated;
-		response_class_error(response, &request->call, request->out.where.host.text,
-				     request->attempts, &reply.err);
+		set_error(request, response, &reply.err);
 		if (!response->unread && has_expired(request, &response->fault) &&
 		    request->aws->credentials->can_renew())
 			err_code(&reply.err, EXIT_UNREACHABLE);

@@ -42,8 +42,18 @@ void aws_freep(struct aws **aws)
 		free(a->bucket_regions[i].region);
 	}
 	free(a->bucket_regions);
+	free(a->place_bucket);
+	free(a->place_prefix);
 	free(a);
 	*aws = NULL;
+}
+
+void aws_set_place(struct aws *aws, const char *bucket, const char *prefix)
+{
+	free(aws->place_bucket);
+	free(aws->place_prefix);
+	aws->place_bucket = mem_copy(bucket);
+	aws->place_prefix = mem_copy(prefix);
 }
 
 static size_t pending(const struct aws *aws)

@@ -8,7 +8,8 @@
  * jittered delays; one quota per client). Redirects are not followed: if an S3 bucket is in
  * another region, S3's header names the region, once, and the request is repeated there.
  *
- * An error names operation, service's code, message, HTTP status and request ids, and a remedy.
+ * An error names operation, service's code, message, HTTP status and request ids, and a remedy;
+ * where a right is missing, the remedy ends in the statement of a policy that gives it (policy/).
  * EXIT_REFUSED: credentials, permission, an absent resource, a request the service rejects.
  * EXIT_UNREACHABLE: no usable reply after all attempts.
  *
@@ -41,6 +42,9 @@ int aws_open(struct aws **ret, struct err **err);
 /* Opens a client without the chain, for its providers: a call names its keys, or needs none. */
 int aws_open_keyless(struct aws **ret, struct err **err);
 void aws_freep(struct aws **aws); /* drops calls under way */
+/* Says which keys of S3 the client is for: those of the bucket that begin with the prefix. Where a
+ * right is missing, the error names the statement for all of them. */
+void aws_set_place(struct aws *aws, const char *bucket, const char *prefix);
 
 /* A call. All pointers must stay valid until the call is done. */
 struct aws_call {

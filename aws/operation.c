@@ -15,8 +15,8 @@ static const struct service_row services[] = {
 #define SECRET    OPERATION_SECRET
 
 static const struct operation_row operations[] = {
-#define OPERATION(id, service, name, method, path, flags)                                          \
-	[AWS_##id] = { SERVICE_##service, name, method, path, flags },
+#define OPERATION(id, service, name, method, path, flags, action, resource)                        \
+	[AWS_##id] = { SERVICE_##service, name, method, path, flags, action, POLICY_##resource },
 #include "aws/operations.def"
 #undef OPERATION
 };

@@ -7,6 +7,7 @@
 
 #include "aws/aws.h"
 #include "aws/http/rate_limit.h"
+#include "aws/policy/resource.h"
 
 enum aws_protocol { PROTOCOL_S3, PROTOCOL_JSON, PROTOCOL_REST_JSON, PROTOCOL_QUERY };
 
@@ -38,6 +39,8 @@ struct operation_row {
 	enum aws_service service;
 	const char *name, *method, *path;
 	int flags;
+	const char *action; /* of IAM; "": nobody has to be allowed */
+	enum policy_resource resource;
 };
 
 const struct operation_row *operation_row(enum aws_operation operation);

@@ -74,7 +74,8 @@ struct aws {
 		*bucket_regions; /* buckets in another region than the configured one */
 	size_t bucket_region_count;
 	struct aws_request_list ready, sent, waiting;
-	uint64_t finished; /* calls so far */
+	char *place_bucket, *place_prefix; /* see aws_set_place(); NULL: not set */
+	uint64_t finished;                 /* calls so far */
 };
 
 /* --- request.c --- */

@@ -10,12 +10,12 @@
 #include "jobs/base/text/text.h"
 
 static const struct partition {
-	const char *prefix, *domain;
+	const char *prefix, *domain, *name;
 } partitions[] = {
-	{ "cn-", "amazonaws.com.cn" },    { "us-isob-", "sc2s.sgov.gov" },
-	{ "us-isof-", "csp.hci.ic.gov" }, { "us-iso-", "c2s.ic.gov" },
-	{ "eu-isoe-", "cloud.adc-e.uk" }, { "eusc-", "amazonaws.eu" },
-	{ "", "amazonaws.com" },
+	{ "cn-", "amazonaws.com.cn", "aws-cn" },      { "us-gov-", "amazonaws.com", "aws-us-gov" },
+	{ "us-isob-", "sc2s.sgov.gov", "aws-iso-b" }, { "us-isof-", "csp.hci.ic.gov", "aws-iso-f" },
+	{ "us-iso-", "c2s.ic.gov", "aws-iso" },       { "eu-isoe-", "cloud.adc-e.uk", "aws-iso-e" },
+	{ "eusc-", "amazonaws.eu", "aws-eusc" },      { "", "amazonaws.com", "aws" },
 };
 
 void endpoint_release(struct endpoint *ret)
@@ -26,13 +26,23 @@ void endpoint_release(struct endpoint *ret)
 	sb_release(&ret->query);
 }
 
-const char *endpoint_domain(const char *region)
+static const struct partition *partition_of(const char *region)
 {
 	size_t i = 0;
 
 	while (!text_starts(region, partitions[i].prefix))
 		i++;
-	return partitions[i].domain;
+	return &partitions[i];
+}
+
+const char *endpoint_domain(const char *region)
+{
+	return partition_of(region)->domain;
+}
+
+const char *endpoint_partition(const char *region)
+{
+	return partition_of(region)->name;
 }
 
 /* The region becomes part of a host name, and may come from a server's header. */

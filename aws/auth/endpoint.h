@@ -30,6 +30,8 @@ int endpoint_find(struct endpoint *ret, const struct aws_call *call, const char 
 
 /* Returns the domain of the region's partition: "amazonaws.com". */
 const char *endpoint_domain(const char *region);
+/* Returns the partition, as it stands in ARNs: "aws", "aws-cn". */
+const char *endpoint_partition(const char *region);
 
 /* Append parameters as a query or a form. */
 void endpoint_params(struct sb *ret, const struct sigv4_pair *params, size_t count);

@@ -23,7 +23,14 @@ struct fault {
 	char region[40];       /* region of the bucket as S3 gives it; "" if not given */
 };
 
-enum fault_kind { FAULT_FINAL, FAULT_TRANSIENT, FAULT_THROTTLE, FAULT_CLOCK, FAULT_EXPIRED };
+enum fault_kind {
+	FAULT_FINAL,
+	FAULT_DENIED,
+	FAULT_TRANSIENT,
+	FAULT_THROTTLE,
+	FAULT_CLOCK,
+	FAULT_EXPIRED,
+};
 
 /* Reads the error of a reply that has a status. */
 void fault_read(enum aws_protocol protocol, const struct http_reply *reply, struct fault *ret);

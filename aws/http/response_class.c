@@ -110,22 +110,40 @@ static int no_reply_error(const struct response_class *response, const char *nam
 	return err_hint(err, "check the network, HTTPS_PROXY and the endpoint, then try again");
 }
 
-int response_class_error(const struct response_class *response, const struct aws_call *call,
-			 const char *host, int attempts, struct err **err)
+/* Names the statement that is missing, if one is. The reply to a HEAD has neither code nor message.
+ */
+static int hint_at_cure(const struct fault *fault, const struct response_call *of, struct err **err)
+{
+	bool bare = fault->status == 403 && strcmp(fault->code, "403") == 0;
+	AUTO(auto_free) char *statement = NULL;
+
+	if (bare || fault_kind(fault) == FAULT_DENIED)
+		statement = policy_cure(of->call, &of->place, fault->message, bare);
+	if (!statement)
+		return err_hint(err, "%s", fault_hint(fault));
+	return err_hint(err,
+			"let an administrator allow this for the identity in use%s, and check "
+			"bucket and key policies: %s",
+			bare ? ", if this machine's clock is right" : "", statement);
+}
+
+int response_class_error(const struct response_class *response, const struct response_call *of,
+			 struct err **err)
 {
 	const struct fault *fault = &response->fault;
 	AUTO(sb_release) struct sb name = SB_INIT_MAX(4096), tail = SB_INIT_MAX(1024);
 
-	name_call(call, &name);
+	name_call(of->call, &name);
 	if (response->unread)
-		return no_reply_error(response, name.text, host, attempts, err);
+		return no_reply_error(response, name.text, of->host, of->attempts, err);
 	sb_addf(&tail, "HTTP %ld", fault->status);
 	if (fault->request_id[0])
 		sb_addf(&tail, ", request %s", fault->request_id);
 	if (fault->extended_id[0])
 		sb_addf(&tail, ", %s", fault->extended_id);
 	err_set(err, response->what == RESPONSE_RETRY ? EXIT_UNREACHABLE : EXIT_REFUSED,
-		"%s was refused%s: %s%s%s (%s)", name.text, attempts > 1 ? " again and again" : "",
-		fault->code, fault->message[0] ? ": " : "", fault->message, tail.text);
-	return err_hint(err, "%s", fault_hint(fault));
+		"%s was refused%s: %s%s%s (%s)", name.text,
+		of->attempts > 1 ? " again and again" : "", fault->code,
+		fault->message[0] ? ": " : "", fault->message, tail.text);
+	return hint_at_cure(fault, of, err);
 }

@@ -6,6 +6,7 @@
 #define STK_AWS_HTTP_RESPONSE_CLASS_H
 
 #include "aws/http/fault.h"
+#include "aws/policy/policy.h"
 
 struct response_class {
 	enum {
@@ -25,9 +26,16 @@ void response_class_of(const struct aws_call *call, const struct http_reply *rep
 		       struct response_class *ret);
 void response_class_release(struct response_class *ret); /* for AUTO() */
 
-/* Sets the error of a call that ends with this response after `attempts` attempts, the last of
- * them at `host`. Returns -1. */
-int response_class_error(const struct response_class *response, const struct aws_call *call,
-			 const char *host, int attempts, struct err **err);
+/* What is known of a call that has ended. */
+struct response_call {
+	const struct aws_call *call;
+	int attempts;
+	const char *host; /* of the last attempt */
+	struct policy_place place;
+};
+
+/* Sets the error of a call that ends with this response. Returns -1. */
+int response_class_error(const struct response_class *response, const struct response_call *of,
+			 struct err **err);
 
 #endif

@@ -138,6 +138,15 @@ static json_t *request_for(const struct image_name *image, const char *account, 
 			 image->repository, "imageIds", by, what);
 }
 
+/* The statement in the hint is for the last call alone. */
+static int either_right(struct err **err)
+{
+	AUTO(auto_free) char *hint = mem_copy((*err)->hint);
+
+	return err_hint(err, "allow ecr:BatchGetImage or ecr:DescribeImages on the repository; %s",
+			hint);
+}
+
 int image_ecr_digest(const struct image_name *image, const char *account, const char *region,
 		     char ret[IMAGE_DIGEST], struct err **err)
 {
@@ -156,9 +165,7 @@ int image_ecr_digest(const struct image_name *image, const char *account, const 
 		return -1;
 	err_freep(err);
 	if (call_ecr(aws, AWS_DESCRIBE_IMAGES, image, region, body, &described, err) < 0)
-		return is_denied(&described) ? err_hint(err, "allow ecr:BatchGetImage or "
-							     "ecr:DescribeImages on the repository")
-					     : -1;
+		return is_denied(&described) ? either_right(err) : -1;
 	return copy_digest(
 		js_str(json_array_get(json_object_get(described.json, "imageDetails"), 0),
 		       "imageDigest"),
@@ -183,9 +190,7 @@ static int read_manifest(void *arg, const char *digest, struct sb *ret, struct e
 	js_put(body, "acceptedMediaTypes", accepted_types());
 	if (call_ecr(reading->aws, AWS_BATCH_GET_IMAGE, reading->image, reading->region, body,
 		     &reply, err) < 0)
-		return is_denied(&reply)
-			       ? err_hint(err, "allow ecr:BatchGetImage on the repository")
-			       : -1;
+		return -1;
 	text = js_str(json_array_get(json_object_get(reply.json, "images"), 0), "imageManifest");
 	if (!text)
 		return image_absent(reading->image, err);
@@ -230,9 +235,7 @@ static int read_blob(void *arg, const char *digest, struct sb *ret, struct err *
 
 	if (call_ecr(reading->aws, AWS_GET_DOWNLOAD_URL_FOR_LAYER, reading->image, reading->region,
 		     body, &reply, err) < 0)
-		return is_denied(&reply)
-			       ? err_hint(err, "allow ecr:GetDownloadUrlForLayer on the repository")
-			       : -1;
+		return -1;
 	url = js_str(reply.json, "downloadUrl");
 	if (!url)
 		return err_set(err, EXIT_UNREACHABLE, "the reply of ECR names no link");

@@ -4,5 +4,10 @@
 
 int store_s3_client(struct store_s3 *store, struct err **err)
 {
-	return store->aws ? 0 : aws_open(&store->aws, err);
+	if (store->aws)
+		return 0;
+	if (aws_open(&store->aws, err) < 0)
+		return -1;
+	aws_set_place(store->aws, store->bucket, store->prefix);
+	return 0;
 }

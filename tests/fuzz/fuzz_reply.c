@@ -28,6 +28,7 @@ static void check_fault(const struct fault *fault)
 
 static void judge(const struct aws_call *call, const struct http_reply *reply)
 {
+	const struct response_call of = { call, 2, "host", { "eu-west-1", "bucket", "k" } };
 	AUTO(response_class_release) struct response_class response;
 	AUTO(err_freep) struct err *err = NULL;
 
@@ -38,7 +39,7 @@ static void judge(const struct aws_call *call, const struct http_reply *reply)
 	MUST(memchr(response.why, '\0', sizeof response.why));
 	if (!response.unread)
 		check_fault(&response.fault);
-	MUST(response_class_error(&response, call, "host", 2, &err) == -1);
+	MUST(response_class_error(&response, &of, &err) == -1);
 	MUST(err && err->hint && strlen(err->message) < 4096);
 }
 

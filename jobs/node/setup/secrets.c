@@ -20,8 +20,11 @@ static int fetch_one(const char *name, const char *from, struct err **err)
 				"keep the secret in Secrets Manager or in the Parameter Store");
 	}
 	if (aws_secret_read(from, SECRET_MAX, &value, err) < 0) {
+		AUTO(auto_free) char *hint = mem_copy((*err)->hint ? (*err)->hint : "");
+
 		if ((*err)->code == EXIT_REFUSED)
-			err_hint(err, "allow the role of the job to read the secret");
+			err_hint(err, "allow the role of the job to read the secret%s%s",
+				 *hint ? "; " : "", hint);
 		return err_wrap(err, "secret '%s' ('%s')", name, from);
 	}
 	/* A secret that did not get there is missed when the command's environment is built. */

@@ -109,8 +109,8 @@ static int resolve_tag(json_t *plan, int64_t wait_limit_ms, struct err **err)
 		err_wrap(err, "cannot resolve image '%.300s' to its digest", reference);
 		err_code(err, EXIT_REFUSED);
 		err_field(err, "image");
-		return err_hint(err, "%s%sor name the digest in the spec: image: %.300s",
-				hint ? hint : "", hint ? "; " : "", name);
+		return err_hint(err, "name the digest in the spec: image: %.300s%s%s", name,
+				hint ? "; or " : "", hint ? hint : "");
 	}
 	enter_digest(image, digest);
 	image_plan_compute_key(plan);

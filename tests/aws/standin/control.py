@@ -15,7 +15,7 @@ listens on loopback only.
 
 import json
 
-from standin import scheduler
+from standin import rights, scheduler
 from standin.wire import Body, Reply
 
 
@@ -32,6 +32,7 @@ def set_settings(front, _, values):
     unknown = set(values) - set(front.settings)
     if unknown:
         raise ValueError(f"no such setting: {', '.join(sorted(unknown))}")
+    rights.check(values.get("policies", {}))
     front.settings.update(values)
     return front.settings
 

@@ -10,7 +10,8 @@ import time
 import traceback
 
 from standin import (
-    batch, behind, chunked, control, errors, faults, images, metadata, s3, sagemaker, scheduler, services, sigv4, sts, validate,
+    batch, behind, chunked, control, errors, faults, images, metadata, rights, s3, sagemaker, scheduler, services, sigv4,
+    sts, validate,
 )
 from standin import call as calls
 from standin.keyring import Keyring
@@ -41,6 +42,7 @@ SETTINGS = {
     "image_env": {},             # image, or "*" → its ENV
     "machine_env": {},           # what the machines that jobs run on add to every container's environment
     "limits": {},                # operation → requests in any second; beyond that it is throttled
+    "policies": {},              # whose → what they may do; see rights.py
     "roles": {}, "web_identity": {}, "imds": {}, "container": {}, "sso": {},  # see sts.py, metadata.py
 }
 
@@ -231,6 +233,8 @@ class Front:
             validate.request(call)
         if call.service not in ("s3", "imds", "container", images.LAYER):
             call.name = call.name or name_of(call)
+        if call.service not in UNSIGNED:
+            rights.ask(call)
         if call.fault:
             reply = faults.instead(call)
             if reply is not None:
@@ -240,7 +244,10 @@ class Front:
                 while not call.fault.is_over(began):
                     time.sleep(0.01)
         if call.service in OWN:
-            return OWN[call.service](call)
+            try:
+                return OWN[call.service](call)
+            except errors.Refusal as refusal:
+                raise rights.hide(call, refusal) from None
         own = {"sagemaker": sagemaker.HANDLERS, "batch": batch.HANDLERS, "ecr": images.HANDLERS,
                "scheduler": scheduler.HANDLERS}.get(call.service, {})
         return own.get(call.operation, behind.handle)(call)

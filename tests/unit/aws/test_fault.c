@@ -144,7 +144,7 @@ static void a_code_is_judged_by_the_table_and_else_by_the_status(void **state)
 		{ 403, "RequestTimeTooSkewed", FAULT_CLOCK },
 		{ 403, "SignatureDoesNotMatch", FAULT_CLOCK },
 		{ 400, "ExpiredToken", FAULT_EXPIRED },
-		{ 403, "AccessDenied", FAULT_FINAL },
+		{ 403, "AccessDenied", FAULT_DENIED },
 		{ 409, "ConditionalRequestConflict", FAULT_FINAL },
 		{ 404, "404", FAULT_FINAL },
 	};
@@ -235,6 +235,7 @@ static void a_verdict_says_whether_to_try_again_and_what_may_have_happened(void 
 		{ HTTP_REFUSED, 0, "", RESPONSE_FINAL, false, true },
 	};
 	struct aws_call call = AWS_CALL_INIT(GET_SECRET_VALUE);
+	const struct response_call of = { &call, 3, "host:1", { "eu-west-1", NULL, NULL } };
 
 	(void)state;
 	for (size_t i = 0; i < STK_LENGTH(rows); i++) {
@@ -251,7 +252,7 @@ static void a_verdict_says_whether_to_try_again_and_what_may_have_happened(void 
 		assert_int_equal(response.effect_unknown, rows[i].unknown);
 		if (response.what == RESPONSE_DONE)
 			continue;
-		assert_int_equal(response_class_error(&response, &call, "host:1", 3, &err), -1);
+		assert_int_equal(response_class_error(&response, &of, &err), -1);
 		assert_int_equal(err->code,
 				 rows[i].what == RESPONSE_RETRY ? EXIT_UNREACHABLE : EXIT_REFUSED);
 		assert_non_null(err->hint);
@@ -266,6 +267,7 @@ static void an_error_has_all_that_a_person_needs(void **state)
 		reply_of(403, "x-amz-request-id: R1\nx-amz-id-2: X2\n",
 			 "<Error><Code>AccessDenied</Code><Message>Not you</Message></Error>");
 	struct aws_call call = AWS_CALL_INIT(PUT_OBJECT);
+	struct response_call of = { &call, 1, "host:9", { "eu-west-1", NULL, NULL } };
 	AUTO(response_class_release) struct response_class response;
 	AUTO(err_freep) struct err *err = NULL, *lost = NULL;
 
@@ -273,14 +275,15 @@ static void an_error_has_all_that_a_person_needs(void **state)
 	call.bucket = "b";
 	call.key = "k/x";
 	response_class_of(&call, reply, &response);
-	response_class_error(&response, &call, "host", 1, &err);
+	response_class_error(&response, &of, &err);
 	assert_string_equal(err->message, "s3 PutObject of 's3://b/k/x' was refused: AccessDenied: "
 					  "Not you (HTTP 403, request R1, X2)");
 	assert_contains(err->hint, "administrator");
 	reply->failure = HTTP_TIMEOUT;
 	snprintf(reply->why, sizeof reply->why, "nothing came for 60 s");
 	response_class_of(&call, reply, &response);
-	response_class_error(&response, &call, "host:9", 3, &lost);
+	of.attempts = 3;
+	response_class_error(&response, &of, &lost);
 	assert_string_equal(lost->message,
 			    "s3 PutObject of 's3://b/k/x': no usable reply from 'host:9' in 3 "
 			    "attempts: nothing came for 60 s");

@@ -1,0 +1,128 @@
+"""What the hint of a refusal says cures it. The keys of whoever types begin without any right, and get each statement
+that a hint names, at once, until the command succeeds; jobs have roles of their own, which may do everything. Then each
+statement is missing in turn: the first hint names exactly it."""
+
+import json
+import re
+import subprocess
+
+import pytest
+from aws import OTHER_ACCESS, OTHER_SECRET
+from batch_job import BatchJob
+from sagemaker_job import SagemakerJob
+from standin import iam
+
+NARROW = {"AWS_ACCESS_KEY_ID": OTHER_ACCESS, "AWS_SECRET_ACCESS_KEY": OTHER_SECRET}
+ROUNDS = 60
+# Actions without a type of resource, by AWS's Service Authorization Reference.
+UNTYPED = {"batch:ListJobs", "batch:DescribeJobs", "batch:DescribeJobQueues", "batch:DescribeJobDefinitions",
+           "batch:DescribeComputeEnvironments"}
+
+
+class Learner:
+    """Types commands with keys that have the statements of `known`, and no other right."""
+
+    def __init__(self, job, *known):
+        self.job, self.known = job, list(known)
+        self.allow()
+
+    def allow(self):
+        policy = {"Version": "2012-10-17", "Statement": self.known}
+        self.job.aws.settings(policies={OTHER_ACCESS: policy})
+
+    def hints(self, *argv):
+        """The statements that the hints of a command name, as they come; then its exit code."""
+        process = self.job.start(*argv, env=NARROW, stderr=subprocess.STDOUT)
+        self.said = []
+        try:
+            for line in process.stdout:
+                self.said.append(line.decode())
+                if found := re.search(r'\{"Sid":.*\}$', self.said[-1]):
+                    yield json.loads(found[0])
+        finally:
+            process.kill()
+            process.wait()
+        yield process.returncode
+
+    def learn(self, *argv):
+        """Until it succeeds: {name} in the arguments is another one each time. Returns what was learned."""
+        before = len(self.known)
+        for number in range(ROUNDS):
+            code, learned = None, 0
+            for told in self.hints(*(str(word).format(name=f"r{number}") for word in argv)):
+                if isinstance(told, int):
+                    code = told
+                elif told not in self.known:
+                    self.known.append(told)
+                    self.allow()
+                    learned += 1
+            if code == 0:
+                return self.known[before:]
+            assert learned, f"{argv} ended with {code}, and nothing new was told:\n{''.join(self.said)}"
+        raise AssertionError(f"{argv}: no end of rights: {self.known}")
+
+    def first(self, *argv):
+        """The first statement that its hints name."""
+        return next((told for told in self.hints(*argv) if isinstance(told, dict)), None)
+
+
+def actions(statements):
+    return {action for each in statements for action in iam.listed(each["Action"])}
+
+
+def check(statements):
+    """Nothing is wider than it must be."""
+    iam.check({"Version": "2012-10-17", "Statement": statements})
+    for each in statements:
+        assert not any("*" in action for action in iam.listed(each["Action"])), each
+        assert each["Resource"] != "*" or actions([each]) <= UNTYPED, each
+        assert ("iam:PassRole" in actions([each])) == ("iam:PassedToService" in str(each)), each
+
+
+BOTH = {"s3:GetObject", "s3:PutObject", "s3:DeleteObject", "s3:ListBucket", "ecr:DescribeImages", "iam:PassRole"}
+OF = {"batch": (BatchJob, {"batch:ListJobs", "batch:RegisterJobDefinition", "batch:SubmitJob", "batch:TagResource",
+                           "batch:DescribeJobs"}),
+      "sagemaker": (SagemakerJob, {"sagemaker:CreateTrainingJob", "sagemaker:DescribeTrainingJob", "sagemaker:AddTags"})}
+
+
+@pytest.fixture(params=OF)
+def job(request, aws, tmp_path):
+    made = OF[request.param][0](tmp_path / "project", aws)
+    yield made
+    made.stop()
+
+
+@pytest.mark.long
+def test_a_run_is_cured_right_by_right_and_names_each_that_is_taken_away(job):
+    learner = Learner(job)
+    learned = learner.learn("run", job.spec_path, "--id", "{name}")
+    check(learned)
+    assert actions(learned) >= BOTH | OF[job.spec["engine"]][1]
+    for number, each in enumerate(learned):
+        if job.spec["engine"] == "batch":  # another definition, which has to be registered
+            job.write(resources={**job.spec["resources"], "shm": f"{64 + number}MiB"})
+        rest = [other for other in learned if other is not each]
+        assert Learner(job, *rest).first("run", job.spec_path, "--id", f"without{number}") == each
+
+
+@pytest.mark.long
+def test_other_commands_are_cured_too(job):
+    """Of a run that is over, of one that is stopped, and of one that goes on."""
+    job.run("--id", "one")
+    job.hold("train", 5)
+    for name in ("two", "three"):
+        driver = job.start("--json", "run", job.spec_path, "--id", name)
+        job.wait_for(lambda name=name: any(row["run"] == name for row in job.effects("holds")))
+        driver.kill()
+        driver.communicate()
+    for argv in (("list",), ("status", "one"), ("events", "one"), ("logs", "one"), ("metrics", "one"),
+                 ("cache", "ls", job.url["cache"]), ("cache", "verify", job.url["cache"]), ("cache", "why", job.spec_path),
+                 ("plan", job.spec_path), ("stop", "two")):
+        learned = Learner(job).learn(*argv)
+        check(learned)
+        assert "s3:GetObject" in actions(learned) or argv[0] == "cache", (argv, learned)
+        assert learned == [Learner(job).first(*argv), *learned[1:]]
+    job.gate.touch()
+    learned = Learner(job).learn("resume", "three", "--lease", "3s")
+    check(learned)
+    assert actions(learned) >= {"s3:PutObject", "s3:GetObject"}
