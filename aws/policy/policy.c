@@ -104,7 +104,8 @@ static void shorten(struct sb *arn)
 	sb_addc(arn, '*');
 }
 
-void policy_resource_add(struct sb *ret, enum policy_resource resource,
+/* Appends the pattern of a resource. */
+static void add_resource(struct sb *ret, enum policy_resource resource,
 			 const struct policy_names *names)
 {
 	AUTO(sb_release) struct sb arn = SB_INIT;
@@ -224,7 +225,7 @@ json_t *policy_statement(const char *sid, const struct policy_right *rights, siz
 	for (size_t i = 0; i < count; i++) {
 		AUTO(sb_release) struct sb resource = SB_INIT;
 
-		policy_resource_add(&resource, rights[i].resource, names);
+		add_resource(&resource, rights[i].resource, names);
 		add_once(actions, rights[i].action);
 		add_once(resources, resource.text);
 	}

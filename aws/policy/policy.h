@@ -48,9 +48,6 @@ struct policy_names {
 /* Writes the rights of an operation; the one in its row is the first. Returns their number, 0 if
  * nobody has to be allowed. */
 size_t policy_rights(enum aws_operation operation, struct policy_right ret[POLICY_RIGHTS_MAX]);
-/* Appends the pattern of a resource. */
-void policy_resource_add(struct sb *ret, enum policy_resource resource,
-			 const struct policy_names *names);
 /* True if both can stand in one statement: they have the same condition, or none. */
 bool policy_fits(const struct policy_right *a, const struct policy_right *b,
 		 const struct policy_names *names);

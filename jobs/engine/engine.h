@@ -64,6 +64,7 @@ struct engine_status {
 	int exit;
 	int node;         /* rank of that node, 0 if all ended well */
 	char reason[256]; /* the engine's own words, may be empty */
+	char hint[1024];  /* UNKNOWN: what to do about it, may be empty */
 	/* ENDED, and the service says that someone outside stoker asked for it: not a failure, and
 	 * the job is not started again. */
 	bool taken_down;

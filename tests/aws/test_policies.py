@@ -3,8 +3,8 @@ that a hint names, at once, until the command succeeds; jobs have roles of their
 statement is missing in turn: the first hint names exactly it."""
 
 import json
+import os
 import re
-import subprocess
 
 import pytest
 from aws import OTHER_ACCESS, OTHER_SECRET
@@ -32,13 +32,17 @@ class Learner:
 
     def hints(self, *argv):
         """The statements that the hints of a command name, as they come; then its exit code."""
-        process = self.job.start(*argv, env=NARROW, stderr=subprocess.STDOUT)
+        mine, its = os.pipe()
+        process = self.job.start(*argv, env=NARROW, stdout=its, stderr=its)
+        os.close(its)
         self.said = []
         try:
-            for line in process.stdout:
-                self.said.append(line.decode())
-                if found := re.search(r'\{"Sid":.*\}$', self.said[-1]):
-                    yield json.loads(found[0])
+            with open(mine) as lines:
+                for line in lines:
+                    self.said.append(line)
+                    if found := re.search(r'\{"Sid":.*\}$', line):
+                        yield json.loads(found[0])
+            process.wait()
         finally:
             process.kill()
             process.wait()

@@ -149,8 +149,10 @@ static int refresh(struct sagemaker *sagemaker, struct training *job, struct err
 		*err = TAKE(why);
 		return -1;
 	}
-	if (there < 0)
+	if (there < 0) {
 		snprintf(job->why, sizeof job->why, "%s", why->message);
+		snprintf(job->hint, sizeof job->hint, "%s", why->hint ? why->hint : "");
+	}
 	if (there == 0)
 		mark_missing(job);
 	return 0;
@@ -348,6 +350,8 @@ static int describe(struct engine *engine, const char *name, const char *prefix,
 		return sagemaker_missing_status(sagemaker, job, prefix, ret, err);
 	if (job->why[0] || !job->description) {
 		set_status(ret, ENGINE_UNKNOWN, job->why);
+		if (job->why[0])
+			memcpy(ret->hint, job->hint, sizeof ret->hint);
 		return 0;
 	}
 	if (sagemaker->toolkit) {

@@ -31,13 +31,17 @@ static void arm_wake(struct attempt_watch *watch)
 		watch->wake = loop_on_exit(driver->loop, pid, on_wake, watch);
 }
 
-static int record_seen(struct attempt_watch *watch, bool seen, const char *reason, struct err **err)
+/* `status`: of a job that cannot be seen; NULL: it is seen again. */
+static int record_seen(struct attempt_watch *watch, const struct engine_status *status,
+		       struct err **err)
 {
 	struct event ev;
 
-	attempt_event(watch, seen ? EV_ATTEMPT_FOUND : EV_ATTEMPT_LOST, &ev);
-	if (!seen && reason[0])
-		EVENT_SET_STR(&ev, reason, reason);
+	attempt_event(watch, status ? EV_ATTEMPT_LOST : EV_ATTEMPT_FOUND, &ev);
+	if (status && status->reason[0])
+		EVENT_SET_STR(&ev, reason, status->reason);
+	if (status && status->hint[0])
+		EVENT_SET_STR(&ev, hint, status->hint);
 	return driver_record(watch->driver, &ev, err);
 }
 
@@ -294,8 +298,8 @@ int watch_turn(struct driver *driver, struct err **err)
 			    : finish_attempt(watch, &status, err);
 	arm_wake(watch);
 	if (status.state == ENGINE_UNKNOWN)
-		return known == ATTEMPT_LOST ? 0 : record_seen(watch, false, status.reason, err);
-	if (known == ATTEMPT_LOST && record_seen(watch, true, "", err) < 0)
+		return known == ATTEMPT_LOST ? 0 : record_seen(watch, &status, err);
+	if (known == ATTEMPT_LOST && record_seen(watch, NULL, err) < 0)
 		return -1;
 	workers_record(watch, false);
 	if (record_running(watch, &status, err) < 0)
