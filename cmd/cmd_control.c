@@ -282,16 +282,22 @@ static void print_step(void *arg, const char *what)
 /* Sets the error and hint for a job that only a person can still stop. */
 static int not_stopped(const struct stop_beside *stop, struct err **why, struct err **err)
 {
+	AUTO(auto_free) char *cure = NULL;
+
 	*err = TAKE(*why);
 	if (!stop->job[0])
 		return err_wrap(err, "cannot request the stop");
 	err_wrap(err, "cannot stop job %s%s%s", stop->job, stop->trouble[0] ? ": " : "",
 		 stop->trouble);
+	/* One of the two may be all that is missing. */
+	if (stop->cure[0] || (*err)->hint)
+		cure = mem_format("; or %s", stop->cure[0] ? stop->cure : (*err)->hint);
 	if (stop->by_hand[0])
-		return err_hint(err, "end the job with '%s'%s%s, then run 'stoker stop' again",
+		return err_hint(err, "end the job with '%s'%s%s, then run 'stoker stop' again%s",
 				stop->by_hand, stop->driven ? ", and its driver, " : "",
-				stop->driven ? stop->holder : "");
-	return err_hint(err, "end the job on its machine, then run 'stoker stop' again");
+				stop->driven ? stop->holder : "", cure ? cure : "");
+	return err_hint(err, "end the job on its machine, then run 'stoker stop' again%s",
+			cure ? cure : "");
 }
 
 /* Stops the job directly, because the journal takes no request or nobody can drive the run; `why`
@@ -303,6 +309,8 @@ static int stop_past(const struct args *args, struct journal *journal, const cha
 	AUTO(auto_free) char *cause = err_format(*why);
 
 	out_note("%s; stopping the job directly", cause);
+	if ((*why)->hint && !out_is_json())
+		out_hint("%s", (*why)->hint);
 	if (beside_stop(journal, run, args->value[OPT_REASON], print_step, NULL, &stop, err) < 0)
 		return -1;
 	/* A damaged journal does not prove that nothing is under way. */

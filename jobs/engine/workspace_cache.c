@@ -14,8 +14,7 @@ struct workspace_cache_seen {
 	char *key, *text;
 	size_t len;
 	int found;
-	char *why; /* error message if `found` is -1 */
-	enum exit_code code;
+	struct err *why; /* if `found` is -1 */
 	struct mono at;
 };
 
@@ -54,7 +53,7 @@ static void seen_release(struct workspace_cache_seen *seen)
 {
 	free(seen->key);
 	free(seen->text);
-	free(seen->why);
+	err_free(seen->why);
 }
 
 void workspace_cache_freep(struct workspace_cache **cache)
@@ -89,18 +88,13 @@ static struct workspace_cache_seen *find_seen(struct workspace_cache *cache, con
 static void fetch(struct workspace_cache *cache, struct workspace_cache_seen *seen, size_t max)
 {
 	AUTO(sb_release) struct sb text = SB_INIT_MAX(max);
-	AUTO(err_freep) struct err *why = NULL;
 
-	seen->found = store_get(cache->store, seen->key, max, &text, NULL, &why);
+	err_freep(&seen->why);
+	seen->found = store_get(cache->store, seen->key, max, &text, NULL, &seen->why);
 	seen->at = clock_mono_now();
 	free(seen->text);
-	free(TAKE(seen->why));
 	seen->len = text.len;
 	seen->text = mem_copy_n(text.text ? text.text : "", text.len);
-	if (seen->found < 0) {
-		seen->why = err_format(why);
-		seen->code = why->code;
-	}
 }
 
 int workspace_cache_get(struct workspace_cache *cache, const char *key, size_t max, struct sb *ret,
@@ -115,8 +109,10 @@ int workspace_cache_get(struct workspace_cache *cache, const char *key, size_t m
 	}
 	if (!seen->text || clock_mono_now().ms - seen->at.ms >= REMOTE_MS)
 		fetch(cache, seen, max);
-	if (seen->found < 0)
-		return err_set(err, seen->code, "%s", seen->why);
+	if (seen->found < 0) {
+		err_set(err, seen->why->code, "%s", seen->why->message);
+		return seen->why->hint ? err_hint(err, "%s", seen->why->hint) : -1;
+	}
 	sb_add(ret, seen->text, seen->len);
 	return seen->found;
 }

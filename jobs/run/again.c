@@ -71,14 +71,29 @@ static void record_wait(struct driver *driver)
 	driver->away_recorded = driver_record(driver, &ev, &unrecorded) == 0;
 }
 
+/* True if another right is missing than the one that was told: its cure is another one. */
+static bool is_another_right(const struct driver *driver)
+{
+	const struct err *why = driver->failure;
+
+	return why->code == EXIT_REFUSED && why->hint &&
+	       (!driver->away_hint || strcmp(why->hint, driver->away_hint) != 0);
+}
+
 static void begin_wait(struct driver *driver)
 {
 	const struct driver_options *options = driver->options;
+	const char *hint = driver->failure->hint;
 
-	if (driver->away_since.ms > 0)
+	if (driver->away_since.ms > 0 && !is_another_right(driver))
 		return;
-	driver->away_since = clock_mono_now();
-	snprintf(driver->away_nonce, sizeof driver->away_nonce, "%s", driver->flow.nonce);
+	if (driver->away_since.ms == 0) {
+		driver->away_since = clock_mono_now();
+		snprintf(driver->away_nonce, sizeof driver->away_nonce, "%s", driver->flow.nonce);
+	}
+	driver->away_recorded = false;
+	free(driver->away_hint);
+	driver->away_hint = hint ? mem_copy(hint) : NULL;
 	free(driver->away_why);
 	driver->away_why = mem_copy(driver->failure->message);
 	if (options->on_away)

@@ -106,6 +106,7 @@ static bool stop_job(struct beside *beside)
 		return true;
 	}
 	snprintf(beside->ret->trouble, sizeof beside->ret->trouble, "%s", why->message);
+	snprintf(beside->ret->cure, sizeof beside->ret->cure, "%s", why->hint ? why->hint : "");
 	if (driver_write_drain(driver, flow->phase, flow->attempt, &unrecorded) < 0)
 		return false;
 	report_step(beside, "the agents were asked to save and stop");

@@ -142,10 +142,11 @@ struct driver {
 	bool took_over;         /* driver.took_over is journalled: own */
 	bool reaches_out;       /* a part of the run is kept by a service: rebuilt, from the plan */
 	/* Failures that are retried (again.c): since when, ms 0: no failure; how many in a row; of
-	 * the first, its message and the attempt; whether driver.waiting is journalled: own */
+	 * the one that was told last, its message and hint; of the first, the attempt; whether
+	 * driver.waiting is journalled: own */
 	struct mono away_since;
 	int64_t away_times;
-	char *away_why;
+	char *away_why, *away_hint;
 	char away_nonce[FLOW_ID_MAX];
 	bool away_recorded;
 	struct mono job_seen_at; /* when the engine last spoke of the job, ms 0: never: own */

@@ -226,6 +226,7 @@ void ready_release(struct driver *driver)
 	loop_freep(&driver->loop);
 	secret_strv_freep(&driver->job_env);
 	free(driver->away_why);
+	free(driver->away_hint);
 	free(driver->submit_words);
 	free(driver->stop_words);
 	free(driver->agent_prefix);
