@@ -7,6 +7,7 @@
 
 int __wrap_aws_open(struct aws **ret, struct err **err);
 void __wrap_aws_freep(struct aws **aws);
+void __wrap_aws_set_place(struct aws *aws, const char *bucket, const char *prefix);
 void __wrap_aws_turn(struct aws *aws, int64_t wait_ms);
 int __wrap_s3_head(struct aws *aws, const struct s3_place *place, struct s3_outcome *ret,
 		   struct err **err);
