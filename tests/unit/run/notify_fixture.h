@@ -63,6 +63,7 @@ static void end(void)
 	journal_freep(&driver.journal);
 	json_decref(driver.plan);
 	free(driver.away_why);
+	free(driver.away_hint);
 	assert_int_equal(fs_remove_tree(dir, &err), 0);
 }
 

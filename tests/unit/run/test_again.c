@@ -79,6 +79,7 @@ static int tear_down(void **state)
 	lease_freep(&driver.lease);
 	journal_freep(&driver.journal);
 	free(driver.away_why);
+	free(driver.away_hint);
 	err_free(driver.failure);
 	return fs_remove_tree(dir, &err);
 }

@@ -74,6 +74,7 @@ static void end_part(void)
 	lease_freep(&driver.lease);
 	free(driver.stop_words);
 	free(driver.away_why);
+	free(driver.away_hint);
 	err_freep(&driver.failure);
 	end();
 }
