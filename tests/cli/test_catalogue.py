@@ -9,6 +9,7 @@ import sys
 
 import pytest
 import stoker as cli
+from described import DESCRIBED
 
 ROOT = cli.ROOT
 CATALOGUE = ROOT / "configs/catalogue"
@@ -45,6 +46,20 @@ def test_each_figure_has_its_source_and_day():
         assert {"gpus", "gpu", "gpu_memory_bytes"} <= row.keys() or row.get("accelerator") != "nvidia", name
         assert {"devices", "cores", "memory_bytes"} <= row.keys() or row.get("accelerator") != "neuron", name
         assert row.get("accelerator") in ("neuron", "nvidia") or not {"gpus", "devices"} & row.keys(), name
+
+
+def test_each_row_is_what_ec2_says_by_another_record():
+    """tests/support/described.txt says whose; the network's bursts are in none of them."""
+    rows = machines()
+    assert rows.keys() - DESCRIBED.keys() == {"trn2u.48xlarge"} and not DESCRIBED.keys() - rows.keys()
+    for name, told in DESCRIBED.items():
+        row = rows[name]
+        ours = {"vcpus": row["vcpus"], "mib": row["ram_bytes"] >> 20, "nvme": row["nvme_bytes"] // 10**9, "efa": row["efa"],
+                "arch": {"x86_64": "amd64"}.get(row["arch"], row["arch"]), "gpus": row.get("gpus", 0),
+                "gpu": row.get("gpu", "-").lower(), "gpu_mib": row.get("gpu_memory_bytes", 0) >> 20,
+                "devices": row.get("devices", 0), "cores": row.get("physical_cores", row.get("cores", 0)),
+                "usd": row.get("price"), "source": told["source"]}
+        assert {column: ours[column] for column in told} == told, name
 
 
 def test_a_price_of_an_accelerator_is_its_share():
