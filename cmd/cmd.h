@@ -54,6 +54,7 @@ int cmd_promote(const struct args *args, struct err **err);
 int cmd_rollback(const struct args *args, struct err **err);
 int cmd_lineage(const struct args *args, struct err **err);
 int cmd_machines(const struct args *args, struct err **err);
+int cmd_doctor(const struct args *args, struct err **err);
 int cmd_schema(const struct args *args, struct err **err);
 int cmd_version(const struct args *args, struct err **err);
 int cmd_help(const struct args *args, struct err **err);

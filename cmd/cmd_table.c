@@ -281,6 +281,21 @@ const struct cmd cmd_table[] = {
 			{ "stoker stats --by instance", "compares types of machines" },
 			{ "stoker stats --by node --csv > nodes.csv",
 			  "writes each machine's runs and failures for a spreadsheet" } } },
+	{ "doctor", "[SPEC]", 0, 1,
+	  SPEC_OPTS | OPT_BIT(ONLY) | OPT_BIT(STRICT) | OPT_BIT(READ_ONLY),
+	  "check machine, credentials and all that a spec names",
+	  "Each finding is ok, warn, fail or unknown, with what was seen and its cure. Without a\n"
+	  "spec: this machine and these credentials. All is asked at once, for some seconds at\n"
+	  "most; what a service does not answer, or this identity may not look at, is unknown.\n"
+	  "In each place of a bucket one probe is written, read and removed; --read-only leaves\n"
+	  "that out. Exit code 0: nothing is fail; 4: something is.",
+	  cmd_doctor, .exits = { EXIT_SPEC, EXIT_REFUSED },
+	  .examples = { { "stoker doctor", "checks this machine and these credentials" },
+			{ "stoker doctor stoker.yaml", "checks what a run of the spec needs" },
+			{ "stoker doctor stoker.yaml --only 'bucket.*'",
+			  "checks its buckets alone" },
+			{ "stoker doctor stoker.yaml --json --strict",
+			  "is a step of a pipeline: what is not certain counts" } } },
 	{ "machines", "[WORD]", 0, 1, 0, "list the instance types that stoker knows",
 	  "Accelerators and their memory, EFA interfaces, USD an hour and an accelerator-hour, "
 	  "whether\n"

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "aws/http/refusal.h"
+
 static void no_reply(const struct http_reply *reply, struct response_class *ret)
 {
 	ret->unread = true;
@@ -145,5 +147,6 @@ int response_class_error(const struct response_class *response, const struct res
 		"%s was refused%s: %s%s%s (%s)", name.text,
 		of->attempts > 1 ? " again and again" : "", fault->code,
 		fault->message[0] ? ": " : "", fault->message, tail.text);
+	refusal_keep(*err, fault);
 	return hint_at_cure(fault, of, err);
 }

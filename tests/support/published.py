@@ -11,7 +11,7 @@ import jsonschema
 EVENTS = ("run", "retrain", "attach", "resume", "stop", "events")
 NAMES = {"cache pull": "copy", "cache push": "copy", "cp": "copy", "wait": "status", "schedule run": "events"}
 COMMANDS = (*EVENTS, "init", "validate", "plan", "status", "rm", "list", "logs", "version", "completion", "help",
-            "cp", "wait", "diff", "metrics", "compare", "sweep", "report", "stats", "machines", "export", "exec", "cache", "schedule", "schema", "complete",
+            "cp", "wait", "diff", "metrics", "compare", "sweep", "report", "stats", "machines", "doctor", "export", "exec", "cache", "schedule", "schema", "complete",
             "manual", "promote", "rollback", "lineage")
 # The word behind one of these is its value, and no command.
 WITH_VALUE = ("--state", "--profile", "--region", "--color")

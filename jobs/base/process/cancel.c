@@ -13,8 +13,9 @@
 
 static bool (*question)(void *arg); /* NULL: none */
 static void *question_arg;
-static struct mono asked_since; /* ms 0: not asked */
-static struct mono end_by;      /* ms 0: no limit */
+static struct mono asked_since;                 /* ms 0: not asked */
+static struct mono end_by;                      /* ms 0: no limit */
+static _Thread_local struct mono thread_end_by; /* ms 0: no limit */
 
 void cancel_when(bool (*fn)(void *arg), void *arg)
 {
@@ -28,9 +29,24 @@ void cancel_after(int64_t ms)
 	end_by.ms = ms ? clock_mono_now().ms + ms : 0;
 }
 
+void cancel_thread_after(int64_t ms)
+{
+	thread_end_by.ms = ms ? clock_mono_now().ms + ms : 0;
+}
+
+static bool is_past(struct mono end, struct mono now)
+{
+	return end.ms && now.ms >= end.ms;
+}
+
+static bool is_over(struct mono now)
+{
+	return is_past(end_by, now) || is_past(thread_end_by, now);
+}
+
 static bool is_asked(void)
 {
-	if (end_by.ms && clock_mono_now().ms >= end_by.ms)
+	if (is_over(clock_mono_now()))
 		return true;
 	return question && question(question_arg);
 }
@@ -39,10 +55,11 @@ bool cancel_is_due(void)
 {
 	struct mono now = clock_mono_now();
 
-	if (end_by.ms && now.ms >= end_by.ms)
+	if (is_over(now))
 		return true;
 	if (!is_asked()) {
-		asked_since.ms = 0;
+		if (asked_since.ms) /* threads that wait at once write nothing */
+			asked_since.ms = 0;
 		return false;
 	}
 	if (!asked_since.ms)

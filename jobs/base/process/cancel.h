@@ -19,6 +19,9 @@ void cancel_when(bool (*fn)(void *arg), void *arg);
 /* Limits all waits together to `ms` from now on; 0 removes the limit. */
 void cancel_after(int64_t ms);
 
+/* Limits all waits of this thread to `ms` from now on; 0 removes the limit. */
+void cancel_thread_after(int64_t ms);
+
 /* True a moment after the process was asked to stop waiting, so that requests that are under way
  * can end normally. */
 bool cancel_is_due(void);

@@ -47,4 +47,16 @@
 
 extern const struct engine_ops batch_ops;
 
+/* ---- batch_check.c: what jobs of a plan need of the service; pure ----------------------- */
+
+/* The job definition can be made of the plan. */
+int batch_check_definition(const json_t *plan, struct err **err);
+/* The queue, as DescribeJobQueues has it (NULL: there is none), takes jobs of the plan. */
+int batch_check_queue(const json_t *plan, const json_t *queue, struct err **err);
+/* The body of DescribeComputeEnvironments for a queue: a new reference. */
+json_t *batch_check_environments(const json_t *queue);
+/* Multi-node jobs are never placed on Spot: EXIT_REFUSED if all environments are. NULL: they are
+ * not known, and the check passes. */
+int batch_check_spot(const json_t *plan, const json_t *environments, struct err **err);
+
 #endif

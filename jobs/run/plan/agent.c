@@ -30,6 +30,24 @@ static char *find_agent(struct err **err)
 	return NULL;
 }
 
+int agent_find(char **ret_folder, size_t *ret_files, struct err **err)
+{
+	AUTO(auto_free) char *folder = find_agent(err);
+	AUTO(auto_free) char *prefix = NULL;
+	json_auto_t *files = NULL;
+
+	if (!folder || agent_files(folder, &files, &prefix, err) < 0)
+		return -1;
+	if (!json_object_get(files, AGENT_PROGRAM)) {
+		err_set(err, EXIT_REFUSED, "the agent's folder '%s' has no '%s'", folder,
+			AGENT_PROGRAM);
+		return err_hint(err, "build or install all of stoker, or correct STOKER_AGENT");
+	}
+	*ret_files = json_object_size(files);
+	*ret_folder = TAKE(folder);
+	return 0;
+}
+
 int agent_digest(char ret[SHA256_HEX], struct err **err)
 {
 	AUTO(auto_free) char *folder = find_agent(err);

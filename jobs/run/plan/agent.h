@@ -19,6 +19,9 @@ int agent_publish(struct store *workspace, char **ret_prefix, struct err **err);
 int agent_publish_archive(struct store *workspace, const char *prefix, char **ret_key,
 			  struct err **err);
 
+/* Looks whether the agent is whole, as publishing it needs it. The caller frees the folder. */
+int agent_find(char **ret_folder, size_t *ret_files, struct err **err);
+
 /* Returns the SHA-256 of the agent's program, which shows whether an agent delivered in another way
  * is of the same build. */
 int agent_digest(char ret[SHA256_HEX], struct err **err);

@@ -19,9 +19,8 @@
 #define OVERWRITTEN "200, and the object is overwritten"
 
 struct trial {
-	struct store *store; /* borrowed, as is `what` */
-	const char *what;
-	char *key;
+	struct store *store; /* borrowed, as are `what` and `key` */
+	const char *what, *key;
 	char first[STORE_TAG], second[STORE_TAG]; /* tags of the two contents */
 };
 
@@ -160,22 +159,26 @@ static int try_same(struct trial *trial, struct err **err)
 			 err);
 }
 
-int conditions_try(struct store *store, const char *what, struct err **err)
+int conditions_try_at(struct store *store, const char *key, const char *what, struct err **err)
 {
 	AUTO(err_freep) struct err *ignored = NULL;
+	struct trial trial = { .store = store, .what = what, .key = key };
+	int result = try_absent(&trial, err) < 0 || try_same(&trial, err) < 0 ? -1 : 0;
+
+	/* A failure is ignored: the right to delete is tried when a run begins, and later probes
+	 * remove leftovers. */
+	(void)!store_delete(store, key, &ignored);
+	return result;
+}
+
+int conditions_try(struct store *store, const char *what, struct err **err)
+{
 	AUTO(auto_free) char *key = NULL;
-	struct trial trial = { .store = store, .what = what };
 	char chance[HASH_NAME_HEX];
-	int result;
 
 	if (store_directory(store))
 		return 0;
 	hash_random_hex(8, chance);
 	key = mem_format(PREFLIGHT_KEY "%s", chance);
-	trial.key = key;
-	result = try_absent(&trial, err) < 0 || try_same(&trial, err) < 0 ? -1 : 0;
-	/* A failure is ignored: the right to delete is tried when a run begins, and later probes
-	 * remove leftovers. */
-	(void)!store_delete(store, key, &ignored);
-	return result;
+	return conditions_try_at(store, key, what, err);
 }

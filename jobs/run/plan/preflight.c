@@ -23,7 +23,7 @@ void preflight_release(struct preflight *probe)
 
 struct rights {
 	struct store *store; /* borrowed */
-	char *key;
+	const char *key;
 	char **old; /* keys of leftovers */
 	size_t old_count;
 };
@@ -70,11 +70,29 @@ static const struct {
 	const char *doing, *right;
 	int (*attempt)(struct rights *rights, struct err **err);
 } tries[] = {
-	{ "list", "s3:ListBucket", try_list },
-	{ "write to", "s3:PutObject", try_put },
-	{ "read from", "s3:GetObject", try_get },
-	{ "delete from", "s3:DeleteObject", try_delete },
+	[PREFLIGHT_LIST] = { "list", "s3:ListBucket", try_list },
+	[PREFLIGHT_PUT] = { "write to", "s3:PutObject", try_put },
+	[PREFLIGHT_GET] = { "read from", "s3:GetObject", try_get },
+	[PREFLIGHT_DELETE] = { "delete from", "s3:DeleteObject", try_delete },
 };
+
+static int try_right(struct rights *rights, size_t i, const char *what, struct err **err)
+{
+	if (tries[i].attempt(rights, err) >= 0)
+		return 0;
+	return conditions_denied(rights->store, what, tries[i].doing, tries[i].right, err);
+}
+
+int preflight_try(struct store *store, enum preflight_right right, const char *key,
+		  const char *what, struct err **err)
+{
+	AUTO(auto_strv) char **old = NULL;
+	struct rights rights = { .store = store, .key = key };
+	int result = try_right(&rights, right, what, err);
+
+	old = rights.old;
+	return result;
+}
 
 static int try_rights(struct store *store, const char *what, struct err **err)
 {
@@ -88,9 +106,7 @@ static int try_rights(struct store *store, const char *what, struct err **err)
 	key = mem_format(PREFLIGHT_KEY "%s", chance);
 	rights.key = key;
 	for (size_t i = 0; result == 0 && i < STK_LENGTH(tries); i++)
-		if (tries[i].attempt(&rights, err) < 0)
-			result =
-				conditions_denied(store, what, tries[i].doing, tries[i].right, err);
+		result = try_right(&rights, i, what, err);
 	old = rights.old;
 	return result;
 }
@@ -120,26 +136,9 @@ static int try_conditions(struct preflight *probe, struct store *store, const ch
 
 /* --- places --- */
 
-struct preflight_place {
-	const char *what, *url; /* url NULL: not used by the run */
-};
-
-static void find_places(const json_t *plan, const struct journal *journal,
-			struct preflight_place ret[PREFLIGHT_PLACES])
+static bool is_remote(const char *url)
 {
-	const struct preflight_place places[PREFLIGHT_PLACES] = {
-		{ "state", journal && journal_is_remote(journal) ? journal_url(journal) : NULL },
-		{ "workspace", js_str(plan, "workspace") },
-		{ "compile cache", js_str(json_object_get(plan, "compile"), "cache") },
-		{ "place for checkpoints", js_str(json_object_get(plan, "checkpoint"), "url") },
-	};
-
-	memcpy(ret, places, sizeof places);
-}
-
-static bool is_remote(const struct preflight_place *place)
-{
-	return place->url && place->url[0] != '/';
+	return url && url[0] != '/';
 }
 
 /* True if an earlier place has the same URL. */
@@ -149,6 +148,25 @@ static bool is_repeated(const struct preflight_place *places, size_t at)
 		if (places[i].url && strcmp(places[i].url, places[at].url) == 0)
 			return true;
 	return false;
+}
+
+void preflight_find(const json_t *plan, const char *state,
+		    struct preflight_place ret[PREFLIGHT_PLACES])
+{
+	const struct preflight_place places[PREFLIGHT_PLACES] = {
+		{ "state", state, NULL },
+		{ "workspace", js_str(plan, "workspace"), "workspace" },
+		{ "compile cache", js_str(json_object_get(plan, "compile"), "cache"),
+		  "compile.cache_url" },
+		{ "place for checkpoints", js_str(json_object_get(plan, "checkpoint"), "url"),
+		  "checkpoint.url" },
+	};
+
+	for (size_t i = 0; i < PREFLIGHT_PLACES; i++) {
+		ret[i] = places[i];
+		if (!is_remote(ret[i].url) || is_repeated(ret, i))
+			ret[i].url = NULL;
+	}
 }
 
 static int try_place(struct preflight *probe, const struct preflight_place *place, bool with_rights,
@@ -167,8 +185,7 @@ static int try_places(struct preflight *probe, const struct preflight_place *pla
 		      bool with_rights, struct err **err)
 {
 	for (size_t i = 0; i < PREFLIGHT_PLACES; i++)
-		if (is_remote(&places[i]) && !is_repeated(places, i) &&
-		    try_place(probe, &places[i], with_rights, err) < 0)
+		if (places[i].url && try_place(probe, &places[i], with_rights, err) < 0)
 			return -1;
 	return 0;
 }
@@ -184,7 +201,7 @@ int preflight_conditions(struct preflight *probe, const json_t *plan, struct err
 {
 	struct preflight_place places[PREFLIGHT_PLACES];
 
-	find_places(plan, NULL, places);
+	preflight_find(plan, NULL, places);
 	return try_places(probe, places, false, err);
 }
 
@@ -193,6 +210,7 @@ int preflight_places(struct preflight *probe, const json_t *plan, const struct j
 {
 	struct preflight_place places[PREFLIGHT_PLACES];
 
-	find_places(plan, journal, places);
+	preflight_find(plan, journal && journal_is_remote(journal) ? journal_url(journal) : NULL,
+		       places);
 	return try_places(probe, places, true, err);
 }

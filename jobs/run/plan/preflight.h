@@ -14,6 +14,24 @@
 
 #define PREFLIGHT_PLACES 4 /* state, workspace, cache, checkpoints */
 
+/* A place of a run, and what it is to the run; url NULL: not used by the run. */
+struct preflight_place {
+	const char *what, *url;
+	const char *field; /* of the spec */
+};
+
+/* The places of a plan that are neither a directory nor an earlier one's URL; the others have no
+ * url. `state`: URL of the journal, NULL if it is on a local disk. Borrowed. */
+void preflight_find(const json_t *plan, const char *state,
+		    struct preflight_place ret[PREFLIGHT_PLACES]);
+
+/* What a run does in each place before it begins. */
+enum preflight_right { PREFLIGHT_LIST, PREFLIGHT_PUT, PREFLIGHT_GET, PREFLIGHT_DELETE };
+/* Tries it with the object of this key; of LIST nothing but a listing. EXIT_REFUSED names the
+ * operation, the place, and the right that it needs. */
+int preflight_try(struct store *store, enum preflight_right right, const char *key,
+		  const char *what, struct err **err);
+
 /* State of the trials; begins as zeroes. */
 struct preflight {
 	char *buckets[PREFLIGHT_PLACES]; /* buckets that keep the conditions of writes */

@@ -1,0 +1,353 @@
+/* The table of checks, and the talks that carry them out: see doctor.h. */
+#include "jobs/run/doctor/doctor.h"
+
+#include <fnmatch.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "jobs/base/process/cancel.h"
+#include "jobs/engine/engine.h"
+#include "jobs/run/doctor/doctor_internal.h"
+#include "jobs/run/plan/aws_account.h"
+#include "jobs/run/plan/plan.h"
+#include "jobs/run/plan/preflight.h"
+
+/* Time to remove a probe, behind the last check. */
+#define LEAVE_MS 5000
+
+#define AGENT_CURE "build or install all of stoker, or correct STOKER_AGENT"
+#define STATE_CURE "name another folder with --state or STOKER_STATE"
+#define JOBS_CURE  "correct the field or the folder that it names"
+
+static const struct doctor_row rows[] = {
+	{ "here.version", DOCTOR_HERE, doctor_here_version, NULL, NULL, NULL },
+	{ "here.agent", DOCTOR_HERE, doctor_here_agent, NULL, NULL, AGENT_CURE },
+	{ "here.tools", DOCTOR_HERE, doctor_here_tools, "local", NULL, NULL },
+	{ "here.state", DOCTOR_HERE, doctor_here_state, NULL, NULL, STATE_CURE },
+	{ "here.disk", DOCTOR_HERE, doctor_here_disk, NULL, NULL, STATE_CURE },
+	{ "aws.credentials", DOCTOR_KEYS, doctor_aws_credentials, NULL, NULL, NULL },
+	{ "aws.region", DOCTOR_SETTINGS, doctor_aws_region, NULL, "aws.region", NULL },
+	{ "aws.endpoints", DOCTOR_SETTINGS, doctor_aws_endpoints, NULL, NULL, NULL },
+	{ "aws.proxy", DOCTOR_SETTINGS, doctor_aws_proxy, NULL, NULL, NULL },
+	{ "aws.certificates", DOCTOR_SETTINGS, doctor_aws_certificates, NULL, NULL, NULL },
+	{ "aws.account", DOCTOR_STS, doctor_aws_account, NULL, "aws.account", NULL },
+	{ "aws.clock", DOCTOR_STS, doctor_aws_clock, NULL, NULL, NULL },
+	{ "bucket.region", DOCTOR_BUCKET, doctor_bucket_region, NULL, NULL, NULL },
+	{ "bucket.list", DOCTOR_BUCKET, doctor_bucket_list, NULL, NULL, NULL },
+	{ "bucket.put", DOCTOR_BUCKET, doctor_bucket_put, NULL, NULL, NULL },
+	{ "bucket.get", DOCTOR_BUCKET, doctor_bucket_get, NULL, NULL, NULL },
+	{ "bucket.multipart", DOCTOR_BUCKET, doctor_bucket_multipart, NULL, NULL, NULL },
+	{ "bucket.delete", DOCTOR_BUCKET, doctor_bucket_delete, NULL, NULL, NULL },
+	{ "bucket.conditions", DOCTOR_BUCKET, doctor_bucket_conditions, NULL, NULL, NULL },
+	{ "engine.check", DOCTOR_JOBS, doctor_jobs_engine, "local sagemaker batch", NULL,
+	  JOBS_CURE },
+	{ "image.compatibility", DOCTOR_JOBS, doctor_jobs_compatibility, "batch sagemaker", "image",
+	  NULL },
+	{ "image.tag", DOCTOR_IMAGE, doctor_jobs_image, "batch sagemaker", "image", NULL },
+	{ "batch.queue", DOCTOR_BATCH, doctor_batch_queue, "batch", "batch.job_queue", NULL },
+	{ "batch.environments", DOCTOR_BATCH, doctor_batch_environments, "batch", "batch.job_queue",
+	  NULL },
+	{ "batch.types", DOCTOR_BATCH, doctor_batch_types, "batch", "resources.instance", NULL },
+	{ "batch.vcpus", DOCTOR_BATCH, doctor_batch_vcpus, "batch", "resources.nodes", NULL },
+	{ "batch.spot", DOCTOR_BATCH, doctor_batch_spot, "batch", "batch.job_queue", NULL },
+	{ "batch.machine_image", DOCTOR_BATCH, doctor_batch_machine_image, "batch",
+	  "batch.job_queue", NULL },
+};
+
+static const struct {
+	bool is_aws;   /* only where AWS is used */
+	bool has_keys; /* begins once there are credentials */
+	bool is_alone; /* a talk for each check */
+} kinds[DOCTOR_KINDS] = {
+	[DOCTOR_HERE] = { false, false, true },    [DOCTOR_KEYS] = { true, false, false },
+	[DOCTOR_SETTINGS] = { true, false, true }, [DOCTOR_STS] = { true, true, false },
+	[DOCTOR_BUCKET] = { true, true, false },   [DOCTOR_JOBS] = { false, false, false },
+	[DOCTOR_IMAGE] = { true, true, false },    [DOCTOR_BATCH] = { true, true, false },
+};
+
+/* ---- which checks ---- */
+
+static bool is_wanted(const struct doctor_options *options, const struct doctor_row *row)
+{
+	const char *engine = options->plan ? js_str(options->plan, "engine") : NULL;
+
+	if (options->only && fnmatch(options->only, row->id, 0) != 0)
+		return false;
+	if (!options->plan)
+		return !row->engines;
+	return !row->engines || (engine && strstr(row->engines, engine));
+}
+
+bool doctor_knows(const char *only)
+{
+	for (size_t i = 0; i < STK_LENGTH(rows); i++)
+		if (fnmatch(only, rows[i].id, 0) == 0)
+			return true;
+	return false;
+}
+
+/* ---- talks ---- */
+
+/* A talk on its way. Its thread owns the talk until it is joined; one that never ends keeps it. */
+struct course {
+	struct doctor_talk *talk;
+	const struct doctor_row *rows[STK_LENGTH(rows)];
+	size_t count;
+	pthread_t thread;
+	bool is_started, is_lost;
+	struct timespec end; /* on the monotonic clock */
+};
+
+struct examination {
+	const struct doctor_options *options;
+	bool needs_aws;
+	struct course **courses;
+	size_t count;
+};
+
+static void talk_free(struct doctor_talk *talk)
+{
+	json_decref(talk->findings);
+	json_decref(talk->plan);
+	free(talk->on);
+	free(talk->versions);
+	free(talk->state_dir);
+	free(talk);
+}
+
+static void course_free(struct course *course)
+{
+	talk_free(course->talk);
+	free(course);
+}
+
+static void *course_run(void *arg)
+{
+	struct course *course = arg;
+	struct doctor_talk *talk = course->talk;
+
+	for (size_t i = 0; i < course->count; i++) {
+		talk->row = course->rows[i];
+		cancel_thread_after(DOCTOR_LIMIT_MS);
+		if (talk->silent)
+			doctor_finding_untried(talk, "the service did not answer before");
+		else
+			talk->row->check(talk);
+	}
+	cancel_thread_after(LEAVE_MS);
+	if (talk->own)
+		talk->release(TAKE(talk->own));
+	return NULL;
+}
+
+static void course_start(struct course *course)
+{
+	int64_t limit_ms = ((int64_t)course->count + 1) * DOCTOR_LIMIT_MS + LEAVE_MS;
+
+	clock_gettime(CLOCK_MONOTONIC, &course->end);
+	course->end.tv_sec += limit_ms / 1000;
+	course->is_started = pthread_create(&course->thread, NULL, course_run, course) == 0;
+	if (!course->is_started)
+		course_run(course);
+}
+
+/* A finding for each check of a talk that told nothing, into `findings`. */
+static void untold(const struct course *course, const char *why, json_t *findings)
+{
+	struct doctor_talk silent = { .on = course->talk->on, .findings = findings };
+
+	for (size_t i = 0; i < course->count; i++) {
+		silent.row = course->rows[i];
+		doctor_finding_untried(&silent, why);
+	}
+}
+
+/* Waits for its end. False if it has none: the course is its thread's then. */
+static bool course_join(struct course *course)
+{
+	if (course->is_started)
+		course->is_lost = pthread_clockjoin_np(course->thread, NULL, CLOCK_MONOTONIC,
+						       &course->end) != 0;
+	course->is_started = false;
+	return !course->is_lost;
+}
+
+/* ---- what there is to talk about ---- */
+
+/* Adds a talk with the wanted checks of its kind, or with one of them. Returns NULL if there are
+ * none. */
+static struct doctor_talk *add_talk(struct examination *all, enum doctor_kind kind, const char *on,
+				    const json_t *plan, const struct doctor_row *only)
+{
+	struct course *course = mem_zero(1, sizeof *course);
+	const struct doctor_options *options = all->options;
+
+	for (size_t i = 0; i < STK_LENGTH(rows); i++)
+		if (rows[i].kind == kind && (!only || only == &rows[i]) &&
+		    (kind == DOCTOR_KEYS || is_wanted(options, &rows[i])))
+			course->rows[course->count++] = &rows[i];
+	if (course->count == 0) {
+		free(course);
+		return NULL;
+	}
+	course->talk = mem_zero(1, sizeof *course->talk);
+	*course->talk = (struct doctor_talk){
+		.kind = kind,
+		.on = on ? mem_copy(on) : NULL,
+		.plan = json_incref((json_t *)(uintptr_t)plan),
+		.versions = mem_copy(options->versions),
+		.state_dir = mem_copy(options->state_dir),
+		.read_only = options->read_only,
+		.needs_aws = all->needs_aws,
+		.findings = json_array(),
+	};
+	all->courses = mem_grow(all->courses, all->count + 1, sizeof(struct course *));
+	all->courses[all->count++] = course;
+	return course->talk;
+}
+
+static void add_places(struct examination *all)
+{
+	const json_t *plan = all->options->plan;
+	struct preflight_place places[PREFLIGHT_PLACES + 2];
+
+	preflight_find(plan, all->options->state_url, places);
+	places[PREFLIGHT_PLACES] =
+		(struct preflight_place){ "place for results",
+					  js_str(json_object_get(plan, "infer"), "output"),
+					  "infer.output" };
+	places[PREFLIGHT_PLACES + 1] =
+		(struct preflight_place){ "place for promoted models",
+					  js_str(json_object_get(plan, "promote"), "url"),
+					  "promote.url" };
+	for (size_t i = 0; i < STK_LENGTH(places); i++) {
+		struct doctor_talk *talk = NULL;
+
+		if (places[i].url && places[i].url[0] != '/')
+			talk = add_talk(all, DOCTOR_BUCKET, places[i].url, plan, NULL);
+		if (!talk)
+			continue;
+		talk->what = places[i].what;
+		talk->field = places[i].field;
+	}
+}
+
+/* What a talk about jobs is about. */
+static const char *jobs_on(enum doctor_kind kind, const json_t *plan)
+{
+	const char *path = kind == DOCTOR_IMAGE   ? "spec.image"
+			   : kind == DOCTOR_BATCH ? "spec.batch.job_queue"
+						  : "name";
+
+	return json_string_value(js_path(plan, path));
+}
+
+/* The jobs of the training, and those of stages that have others. */
+static void add_jobs(struct examination *all, enum doctor_kind kind)
+{
+	const json_t *plan = all->options->plan;
+
+	for (enum phase phase = PHASE_TRAIN; plan && phase < PHASE_COUNT; phase++) {
+		const json_t *section = json_object_get(plan, flow_phase_names[phase]);
+		json_auto_t *jobs = NULL;
+
+		if (phase != PHASE_TRAIN && !json_object_get(section, "job"))
+			continue;
+		jobs = plan_of_phase(plan, phase);
+		if (jobs_on(kind, jobs))
+			add_talk(all, kind, jobs_on(kind, jobs), jobs, NULL);
+	}
+}
+
+static void add_kind(struct examination *all, enum doctor_kind kind)
+{
+	if (kinds[kind].is_aws && all->options->plan && !all->needs_aws)
+		return;
+	if (kind == DOCTOR_BUCKET)
+		add_places(all);
+	else if (kind >= DOCTOR_JOBS)
+		add_jobs(all, kind);
+	else if (!kinds[kind].is_alone)
+		add_talk(all, kind, NULL, all->options->plan, NULL);
+	else
+		for (size_t i = 0; i < STK_LENGTH(rows); i++)
+			if (rows[i].kind == kind)
+				add_talk(all, kind, NULL, all->options->plan, &rows[i]);
+}
+
+/* ---- the examination ---- */
+
+static enum doctor_kind kind_of(const struct course *course)
+{
+	return course->talk->kind;
+}
+
+/* True for what was only needed by others. */
+static bool is_aside(const struct examination *all, const struct course *course)
+{
+	return kind_of(course) == DOCTOR_KEYS && !is_wanted(all->options, course->rows[0]);
+}
+
+static bool needs_keys(const struct examination *all)
+{
+	for (size_t i = 0; i < all->count; i++)
+		if (kinds[kind_of(all->courses[i])].has_keys)
+			return true;
+	return false;
+}
+
+/* Starts all talks: those that need credentials once there are some. Returns whether there are. */
+static bool start_all(struct examination *all)
+{
+	bool has_keys = false;
+
+	for (size_t i = 0; i < all->count; i++)
+		if (!kinds[kind_of(all->courses[i])].has_keys &&
+		    (!is_aside(all, all->courses[i]) || needs_keys(all)))
+			course_start(all->courses[i]);
+	for (size_t i = 0; i < all->count; i++)
+		if (kind_of(all->courses[i]) == DOCTOR_KEYS && course_join(all->courses[i]))
+			has_keys = all->courses[i]->talk->has_keys;
+	for (size_t i = 0; i < all->count; i++)
+		if (has_keys && kinds[kind_of(all->courses[i])].has_keys)
+			course_start(all->courses[i]);
+	return has_keys;
+}
+
+/* Takes the findings of a talk, and frees it once it is over. */
+static void collect(const struct examination *all, struct course *course, bool has_keys,
+		    json_t *findings)
+{
+	bool is_over = course_join(course);
+
+	if (is_aside(all, course))
+		;
+	else if (!is_over)
+		untold(course, "no answer within its time", findings);
+	else if (kinds[kind_of(course)].has_keys && !has_keys)
+		untold(course, "there are no credentials", findings);
+	else
+		json_array_extend(findings, course->talk->findings);
+	if (is_over)
+		course_free(course);
+}
+
+json_t *doctor_examine(const struct doctor_options *options)
+{
+	struct examination all = { .options = options };
+	json_t *findings = json_array();
+	bool has_keys;
+
+	all.needs_aws =
+		options->state_url || (options->plan && (aws_account_is_needed(options->plan) ||
+							 aws_account_needs_region(options->plan)));
+	for (enum doctor_kind kind = 0; kind < DOCTOR_KINDS; kind++)
+		add_kind(&all, kind);
+	has_keys = start_all(&all);
+	for (size_t i = 0; i < all.count; i++)
+		collect(&all, all.courses[i], has_keys, findings);
+	free(all.courses);
+	return findings;
+}

@@ -1,0 +1,373 @@
+/* Checks of a place in a bucket: rights, parts, and the conditions of writes, each with one probe.
+ *
+ * The probe is `.stoker-doctor/<whose>/probe` beneath the place's prefix. `whose` names this
+ * process as no other: two doctors do not meet. One that was killed leaves this one object at most,
+ * with an upload in parts begun under the same key. The next doctor removes both: at once where it
+ * can see that the process is gone, else when they are an hour old, which no doctor lives to see.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "aws/credentials/settings.h"
+#include "aws/s3/s3.h"
+#include "aws/xml.h"
+#include "jobs/base/hash.h"
+#include "jobs/base/process/proc.h"
+#include "jobs/base/text/text.h"
+#include "jobs/run/doctor/doctor_internal.h"
+#include "jobs/run/plan/conditions.h"
+#include "jobs/run/plan/preflight.h"
+
+#define FOLDER        ".stoker-doctor/"
+#define NAME          "probe"
+#define LEFTOVER_MS   ((int64_t)60 * 60 * 1000)
+#define LEFTOVERS_MAX 100 /* at a time */
+#define HOST_DIGITS   16
+#define HOST_ROOM     (HOST_DIGITS + 1)
+#define WHOSE_MAX     64
+
+#define READ_ONLY "--read-only"
+#define NOT_PUT   "the probe was not written"
+#define LEFT      "a probe is there that cannot be deleted"
+
+enum probe_state { PROBE_ABSENT, PROBE_THERE, PROBE_REFUSED, PROBE_LEFT };
+
+struct bucket {
+	struct err *why; /* it could not be opened; NULL: it is open */
+	struct store *store;
+	struct aws *aws;
+	char *name, *prefix; /* of the bucket, and of the place in it */
+	char *key;           /* of the probe, in the store */
+	enum probe_state probe;
+};
+
+/* ---- whose probe ---- */
+
+/* Digits that are the same for all processes that see each other. */
+static bool host_of(const struct proc_id *id, char ret[HOST_ROOM])
+{
+	char space[64] = "", hex[SHA256_HEX];
+	AUTO(auto_free) char *words = NULL;
+	ssize_t len = readlink("/proc/self/ns/pid", space, sizeof space - 1);
+
+	if (len < 0)
+		return false;
+	words = mem_format("%s %s", id->boot_id, space);
+	hash_sha256_hex(words, strlen(words), hex);
+	memcpy(ret, hex, HOST_DIGITS);
+	ret[HOST_DIGITS] = '\0';
+	return true;
+}
+
+/* Returns the key of this process's probe. The caller frees it. */
+static char *own_key(void)
+{
+	struct proc_id id = { 0 };
+	char host[HOST_ROOM], chance[HASH_NAME_HEX];
+
+	if (proc_identify(getpid(), &id) == 0 && host_of(&id, host))
+		return mem_format(FOLDER "%s-%lld-%llu/" NAME, host, (long long)id.pid,
+				  (unsigned long long)id.start_ticks);
+	hash_random_hex(8, chance);
+	return mem_format(FOLDER "%s/" NAME, chance);
+}
+
+/* True if the probe is that of a process which would be seen here, and is gone. */
+static bool is_of_the_dead(const char *key)
+{
+	struct proc_id own = { 0 }, other;
+	char host[HOST_ROOM], whose[WHOSE_MAX];
+	size_t len = strcspn(key + strlen(FOLDER), "/");
+	char *rest;
+
+	if (len >= sizeof whose || proc_identify(getpid(), &own) < 0 || !host_of(&own, host))
+		return false;
+	memcpy(whose, key + strlen(FOLDER), len);
+	whose[len] = '\0';
+	if (!text_starts(whose, host) || whose[HOST_DIGITS] != '-')
+		return false;
+	other = own;
+	other.pid = (pid_t)strtol(whose + HOST_DIGITS + 1, &rest, 10);
+	if (*rest != '-' || other.pid <= 0)
+		return false;
+	other.start_ticks = strtoull(rest + 1, &rest, 10);
+	return *rest == '\0' && !proc_alive(&other);
+}
+
+/* ---- the place ---- */
+
+static void bucket_release(void *own)
+{
+	struct bucket *bucket = own;
+	AUTO(err_freep) struct err *ignored = NULL;
+
+	if (bucket->probe == PROBE_THERE)
+		(void)!store_delete(bucket->store, bucket->key, &ignored);
+	err_free(bucket->why);
+	store_freep(&bucket->store);
+	aws_freep(&bucket->aws);
+	free(bucket->name);
+	free(bucket->prefix);
+	free(bucket->key);
+	free(bucket);
+}
+
+/* Opened once for all checks. NULL if it cannot be: that is told. */
+static struct bucket *bucket_of(struct doctor_talk *talk)
+{
+	struct bucket *bucket = talk->own;
+
+	if (!bucket) {
+		bucket = mem_zero(1, sizeof *bucket);
+		talk->own = bucket;
+		talk->release = bucket_release;
+		bucket->key = own_key();
+		if (s3_parse_url(talk->on, &bucket->name, &bucket->prefix, &bucket->why) == 0 &&
+		    store_open(talk->on, &bucket->store, &bucket->why) == 0)
+			(void)!aws_open(&bucket->aws, &bucket->why);
+	}
+	if (!bucket->why)
+		return bucket;
+	doctor_finding_of(talk, bucket->why, NULL);
+	return NULL;
+}
+
+/* The same for checks that write. */
+static struct bucket *bucket_to_write(struct doctor_talk *talk)
+{
+	if (!talk->read_only)
+		return bucket_of(talk);
+	doctor_finding(talk, DOCTOR_UNKNOWN, "omit " READ_ONLY, READ_ONLY);
+	return NULL;
+}
+
+/* The same once the probe is there. */
+static struct bucket *bucket_with_probe(struct doctor_talk *talk)
+{
+	struct bucket *bucket = bucket_to_write(talk);
+	AUTO(err_freep) struct err *why = NULL;
+
+	if (!bucket)
+		return NULL;
+	if (bucket->probe == PROBE_ABSENT)
+		bucket->probe = preflight_try(bucket->store, PREFLIGHT_PUT, bucket->key, talk->what,
+					      &why) == 0
+					? PROBE_THERE
+					: PROBE_REFUSED;
+	if (bucket->probe == PROBE_THERE)
+		return bucket;
+	doctor_finding_untried(talk, NOT_PUT);
+	return NULL;
+}
+
+/* The key of an object of the store in its bucket. The caller frees it. */
+static char *full_key(const struct bucket *bucket, const char *key)
+{
+	return mem_format("%s%s%s", bucket->prefix, bucket->prefix[0] ? "/" : "", key);
+}
+
+/* ---- the checks ---- */
+
+void doctor_bucket_region(struct doctor_talk *talk)
+{
+	struct bucket *bucket = bucket_of(talk);
+	AUTO(aws_reply_release) struct aws_reply reply = { 0 };
+	AUTO(err_freep) struct err *why = NULL, *unset = NULL;
+	AUTO(sb_release) struct sb region = SB_INIT;
+	struct aws_call call = AWS_CALL_INIT(HEAD_BUCKET);
+	const char *here = aws_region(&unset);
+
+	if (!bucket)
+		return;
+	call.bucket = bucket->name;
+	if (aws_perform(bucket->aws, &call, &reply, &why) < 0)
+		doctor_finding_of(talk, why, "s3:ListBucket");
+	else if (!http_header(reply.http, "x-amz-bucket-region", &region))
+		doctor_finding(talk, DOCTOR_OK, NULL, "the bucket is there");
+	else if (here && strcmp(here, region.text) != 0)
+		doctor_finding(talk, DOCTOR_WARN,
+			       "name a bucket of the jobs' region: between regions traffic is slow "
+			       "and is paid for",
+			       "the bucket is in %s, the jobs are in %s", region.text, here);
+	else
+		doctor_finding(talk, DOCTOR_OK, NULL, "the bucket is in %s", region.text);
+}
+
+struct leftovers {
+	char **keys;
+	size_t count;
+};
+
+static int add_leftover(void *arg, const struct store_object *object, struct err **err)
+{
+	struct leftovers *found = arg;
+	int64_t modified = object->modified.ms;
+
+	(void)err;
+	if ((modified > 0 && clock_utc_now().ms - modified > LEFTOVER_MS) ||
+	    is_of_the_dead(object->key))
+		auto_strv_add(&found->keys, &found->count, object->key);
+	return found->count == LEFTOVERS_MAX;
+}
+
+/* Removes the probes that others have left. A failure shows in the checks that follow. */
+static void clear_leftovers(const struct bucket *bucket)
+{
+	AUTO(err_freep) struct err *ignored = NULL;
+	AUTO(auto_strv) char **keys = NULL;
+	struct leftovers found = { 0 };
+
+	(void)!store_list(bucket->store, FOLDER, add_leftover, &found, &ignored);
+	keys = found.keys;
+	for (size_t i = 0; i < found.count; i++) {
+		AUTO(auto_free) char *key = full_key(bucket, keys[i]);
+		const struct s3_place place = { bucket->name, key };
+
+		err_freep(&ignored);
+		(void)!s3_abort_leftovers(bucket->aws, &place, 0, &ignored);
+		err_freep(&ignored);
+		(void)!store_delete(bucket->store, keys[i], &ignored);
+	}
+}
+
+void doctor_bucket_list(struct doctor_talk *talk)
+{
+	struct bucket *bucket = bucket_of(talk);
+	AUTO(err_freep) struct err *why = NULL;
+
+	if (!bucket)
+		return;
+	if (preflight_try(bucket->store, PREFLIGHT_LIST, bucket->key, talk->what, &why) < 0) {
+		doctor_finding_of(talk, why, NULL);
+		return;
+	}
+	if (!talk->read_only)
+		clear_leftovers(bucket);
+	doctor_finding(talk, DOCTOR_OK, NULL, "the %s can be listed", talk->what);
+}
+
+void doctor_bucket_put(struct doctor_talk *talk)
+{
+	struct bucket *bucket = bucket_to_write(talk);
+	AUTO(err_freep) struct err *why = NULL;
+
+	if (!bucket)
+		return;
+	bucket->probe = PROBE_REFUSED;
+	if (preflight_try(bucket->store, PREFLIGHT_PUT, bucket->key, talk->what, &why) < 0) {
+		doctor_finding_of(talk, why, NULL);
+		return;
+	}
+	bucket->probe = PROBE_THERE;
+	doctor_finding(talk, DOCTOR_OK, NULL, "the %s can be written", talk->what);
+}
+
+void doctor_bucket_get(struct doctor_talk *talk)
+{
+	struct bucket *bucket = bucket_with_probe(talk);
+	AUTO(err_freep) struct err *why = NULL;
+
+	if (!bucket)
+		return;
+	if (preflight_try(bucket->store, PREFLIGHT_GET, bucket->key, talk->what, &why) < 0)
+		doctor_finding_of(talk, why, NULL);
+	else
+		doctor_finding(talk, DOCTOR_OK, NULL, "the %s can be read", talk->what);
+}
+
+static bool pick_upload(void *arg, const char *path, const char *text, size_t len)
+{
+	char **id = arg;
+
+	if (strcmp(path, "InitiateMultipartUploadResult/UploadId") == 0 && !*id)
+		*id = mem_copy_n(text, len);
+	return true;
+}
+
+static int begin_parts(struct bucket *bucket, const char *key, char **ret_id, struct err **err)
+{
+	AUTO(aws_reply_release) struct aws_reply reply = { 0 };
+	struct aws_call call = AWS_CALL_INIT(CREATE_UPLOAD);
+
+	call.bucket = bucket->name;
+	call.key = key;
+	if (aws_perform(bucket->aws, &call, &reply, err) < 0)
+		return err_wrap(err, "cannot begin an upload in parts, which takes s3:PutObject");
+	if (xml_parse(reply.http->body.text, reply.http->body.len, "the reply of s3", pick_upload,
+		      ret_id, err) < 0)
+		return -1;
+	return *ret_id ? 0 : err_set(err, EXIT_UNREACHABLE, "the reply of s3 names no upload");
+}
+
+static int abort_parts(struct bucket *bucket, const char *key, const char *id, struct err **err)
+{
+	const struct sigv4_pair param = { "uploadId", id };
+	AUTO(aws_reply_release) struct aws_reply reply = { 0 };
+	struct aws_call call = AWS_CALL_INIT(ABORT_UPLOAD);
+
+	call.bucket = bucket->name;
+	call.key = key;
+	call.params = &param;
+	call.param_count = 1;
+	if (aws_perform(bucket->aws, &call, &reply, err) < 0)
+		return err_wrap(err, "cannot abort an upload in parts, which takes "
+				     "s3:AbortMultipartUpload");
+	return 0;
+}
+
+void doctor_bucket_multipart(struct doctor_talk *talk)
+{
+	struct bucket *bucket = bucket_with_probe(talk);
+	AUTO(auto_free) char *key = bucket ? full_key(bucket, bucket->key) : NULL;
+	AUTO(auto_free) char *id = NULL;
+	AUTO(err_freep) struct err *why = NULL;
+
+	if (!bucket)
+		return;
+	if (begin_parts(bucket, key, &id, &why) < 0)
+		doctor_finding_of(talk, why, NULL);
+	else if (abort_parts(bucket, key, id, &why) < 0)
+		doctor_finding_of(talk, why, NULL);
+	else
+		doctor_finding(talk, DOCTOR_OK, NULL, "an upload in parts begins, and is aborted");
+}
+
+void doctor_bucket_delete(struct doctor_talk *talk)
+{
+	struct bucket *bucket = bucket_with_probe(talk);
+	AUTO(err_freep) struct err *why = NULL;
+
+	if (!bucket)
+		return;
+	bucket->probe = PROBE_LEFT;
+	if (preflight_try(bucket->store, PREFLIGHT_DELETE, bucket->key, talk->what, &why) < 0) {
+		doctor_finding_of(talk, why, NULL);
+		return;
+	}
+	bucket->probe = PROBE_ABSENT;
+	doctor_finding(talk, DOCTOR_OK, NULL, "the probe is removed again");
+}
+
+/* With the probe's key, beneath which nothing is by now. */
+void doctor_bucket_conditions(struct doctor_talk *talk)
+{
+	struct bucket *bucket = bucket_to_write(talk);
+	AUTO(err_freep) struct err *why = NULL;
+
+	if (!bucket)
+		return;
+	if (bucket->probe == PROBE_THERE && store_delete(bucket->store, bucket->key, &why) < 0)
+		bucket->probe = PROBE_LEFT;
+	if (bucket->probe == PROBE_REFUSED || bucket->probe == PROBE_LEFT) {
+		doctor_finding_untried(talk, bucket->probe == PROBE_LEFT ? LEFT : NOT_PUT);
+		return;
+	}
+	bucket->probe = PROBE_ABSENT;
+	if (conditions_try_at(bucket->store, bucket->key, talk->what, &why) < 0)
+		doctor_finding_of(talk, why, NULL);
+	else
+		doctor_finding(talk, DOCTOR_OK, NULL,
+			       "writes that must not overwrite are refused, and replacements are "
+			       "done of the known content alone");
+}

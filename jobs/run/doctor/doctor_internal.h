@@ -1,0 +1,97 @@
+/* Private to the room: checks, the talks that they are part of, and their findings. */
+#ifndef STK_RUN_DOCTOR_DOCTOR_INTERNAL_H
+#define STK_RUN_DOCTOR_DOCTOR_INTERNAL_H
+
+#include "aws/aws.h"
+#include "jobs/run/doctor/doctor.h"
+
+enum doctor_state { DOCTOR_OK, DOCTOR_WARN, DOCTOR_FAIL, DOCTOR_UNKNOWN };
+
+/* What a talk is with. */
+enum doctor_kind {
+	DOCTOR_HERE,     /* this machine; each check is a talk of its own, as of SETTINGS */
+	DOCTOR_KEYS,     /* whoever gives the credentials */
+	DOCTOR_SETTINGS, /* what requests are made with */
+	DOCTOR_STS,
+	DOCTOR_BUCKET, /* each place of the plan */
+	DOCTOR_JOBS,   /* no service: what jobs are made of, for each plan of jobs, as below */
+	DOCTOR_IMAGE,
+	DOCTOR_BATCH,
+	DOCTOR_KINDS
+};
+
+struct doctor_talk;
+
+struct doctor_row {
+	const char *id;
+	enum doctor_kind kind;
+	void (*check)(struct doctor_talk *talk);
+	const char *engines; /* their names, of a check that needs a spec; NULL: all, and none */
+	const char *field;   /* of the spec; NULL: that of the talk's place, or none */
+	const char *cure;    /* of a failure whose error has none; NULL: it always has one */
+};
+
+/* Owned by its thread while that runs, but for `on`, which stays. */
+struct doctor_talk {
+	enum doctor_kind kind;
+	const struct doctor_row *row; /* the check at hand; of HERE and SETTINGS the only one */
+	char *on;                     /* what it is about; NULL: nothing in particular */
+	json_t *plan;                 /* as the jobs at hand see it; owned; NULL: no spec */
+	char *versions, *state_dir;   /* owned */
+	bool read_only, needs_aws;
+	const char *what, *field; /* of a place: what it is to the run, and where the spec has it */
+	json_t *findings;         /* owned */
+	bool silent;              /* the service did not answer: nothing more is asked */
+	bool has_keys;            /* of KEYS: there are credentials */
+	void *own;                /* what the checks of the kind share, freed by `release` */
+	void (*release)(void *own);
+};
+
+/* ---- doctor_finding.c ------------------------------------------------------------------ */
+
+/* Adds a finding of the check at hand; cure NULL: none. Returns it, borrowed. */
+json_t *doctor_finding(struct doctor_talk *talk, enum doctor_state state, const char *cure,
+		       const char *fmt, ...) STK_PRINTF(4, 5);
+/* The same from an error: unknown if nobody answered; if a service denies `right`, which is only
+ * for looking, unknown with its name; else `fail`. NULL: a run needs the right too. */
+json_t *doctor_finding_of(struct doctor_talk *talk, const struct err *why, const char *right);
+/* "unknown": not tried, because of `why`. */
+void doctor_finding_untried(struct doctor_talk *talk, const char *why);
+
+/* ---- the checks: doctor_here.c, doctor_aws.c, doctor_bucket.c, doctor_jobs.c, doctor_batch.c --
+ */
+
+void doctor_here_version(struct doctor_talk *talk);
+void doctor_here_agent(struct doctor_talk *talk);
+void doctor_here_tools(struct doctor_talk *talk);
+void doctor_here_state(struct doctor_talk *talk);
+void doctor_here_disk(struct doctor_talk *talk);
+
+void doctor_aws_credentials(struct doctor_talk *talk);
+void doctor_aws_region(struct doctor_talk *talk);
+void doctor_aws_endpoints(struct doctor_talk *talk);
+void doctor_aws_proxy(struct doctor_talk *talk);
+void doctor_aws_certificates(struct doctor_talk *talk);
+void doctor_aws_account(struct doctor_talk *talk);
+void doctor_aws_clock(struct doctor_talk *talk);
+
+void doctor_bucket_region(struct doctor_talk *talk);
+void doctor_bucket_list(struct doctor_talk *talk);
+void doctor_bucket_put(struct doctor_talk *talk);
+void doctor_bucket_get(struct doctor_talk *talk);
+void doctor_bucket_multipart(struct doctor_talk *talk);
+void doctor_bucket_delete(struct doctor_talk *talk);
+void doctor_bucket_conditions(struct doctor_talk *talk);
+
+void doctor_jobs_engine(struct doctor_talk *talk);
+void doctor_jobs_compatibility(struct doctor_talk *talk);
+void doctor_jobs_image(struct doctor_talk *talk);
+
+void doctor_batch_queue(struct doctor_talk *talk);
+void doctor_batch_environments(struct doctor_talk *talk);
+void doctor_batch_types(struct doctor_talk *talk);
+void doctor_batch_vcpus(struct doctor_talk *talk);
+void doctor_batch_spot(struct doctor_talk *talk);
+void doctor_batch_machine_image(struct doctor_talk *talk);
+
+#endif

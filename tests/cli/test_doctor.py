@@ -1,0 +1,167 @@
+"""stoker doctor on this machine: what it finds without a service, its exit codes, and what chooses the checks."""
+
+import json
+import os
+import shutil
+
+import pytest
+import stoker as cli
+from project import Project
+
+STATES = {"ok", "warn", "fail", "unknown"}
+
+
+@pytest.fixture
+def job(tmp_path):
+    return Project(tmp_path / "project")
+
+
+def environment(tmp_path, **more):
+    home = tmp_path / "home"
+    home.mkdir(exist_ok=True)
+    return cli.environment(**{"HOME": str(home), "STOKER_STATE": str(tmp_path / "state"),
+                              "AWS_EC2_METADATA_DISABLED": "true", **more})
+
+
+def doctor(tmp_path, *argv, code=0, env=None):
+    result = cli.stoker("--json", "doctor", *argv, env=environment(tmp_path, **(env or {})))
+    assert result.code == code, str(result)
+    return result.lines
+
+
+def of(findings, check, **more):
+    found = [row for row in findings if row["check"] == check and all(row.get(key) == more[key] for key in more)]
+    assert len(found) == 1, (check, findings)
+    return found[0]
+
+
+# --- without a spec ---
+
+def test_without_a_spec_it_is_this_machine_and_these_credentials(tmp_path):
+    findings = doctor(tmp_path)
+    assert {row["check"] for row in findings} == {
+        "here.version", "here.agent", "here.state", "here.disk", "aws.credentials", "aws.region", "aws.endpoints", "aws.proxy",
+        "aws.certificates", "aws.account", "aws.clock"}
+    assert {row["state"] for row in findings} <= STATES and all(row["seen"] for row in findings)
+    assert of(findings, "here.agent")["state"] == "ok"
+    assert of(findings, "here.disk")["on"] == str(tmp_path / "state")
+    # Who uses no AWS lacks nothing.
+    lack = of(findings, "aws.credentials")
+    assert lack["state"] == "warn" and "no AWS credentials" in lack["seen"] and "AWS_ACCESS_KEY_ID" in lack["cure"]
+    assert of(findings, "aws.account") == {"check": "aws.account", "state": "unknown",
+                                           "seen": "not tried: there are no credentials"}
+    assert not (tmp_path / "state").exists(), "looking made something"
+
+
+def test_strict_counts_what_is_not_certain(tmp_path):
+    states = [[(row["check"], row["state"]) for row in doctor(tmp_path, *argv, code=code)]
+              for argv, code in (((), 0), (("--strict",), 4))]
+    assert states[0] == states[1]
+    assert doctor(tmp_path, "--strict", "--only", "here.agent")
+
+
+def test_only_chooses_and_a_name_of_no_check_is_an_error(tmp_path):
+    assert [row["check"] for row in doctor(tmp_path, "--only", "here.[av]*")] == ["here.version", "here.agent"]
+    result = cli.stoker("doctor", "--only", "bucktes.*", env=environment(tmp_path))
+    assert result.code == 2 and "bucktes.*" in result.err and result.cure
+
+
+def test_for_people_there_is_a_line_a_finding_with_its_cure_and_a_sum(tmp_path):
+    result = cli.stoker("doctor", env=environment(tmp_path))
+    assert result.code == 0, str(result)
+    findings = doctor(tmp_path)
+    for row in findings:
+        # How much is free on the disk is another number each time.
+        assert row["check"] in result.out and (row["check"] == "here.disk" or row["seen"] in result.out), row
+        assert row.get("cure", "") in result.out
+    counts = {state: sum(row["state"] == state for row in findings) for state in STATES}
+    assert result.out.splitlines()[-1] == ", ".join(f"{counts[state]} {state}" for state in ("fail", "warn", "unknown", "ok"))
+
+
+# --- what is wrong here ---
+
+def planted(tmp_path, check, cured, faulty):
+    """Found with the one environment, and gone with the other."""
+    wrong = of(doctor(tmp_path, "--only", check, code=4, env=faulty), check, state="fail")
+    assert wrong["cure"], wrong
+    assert of(doctor(tmp_path, "--only", check, env=cured), check)["state"] != "fail"
+    return wrong
+
+
+def test_an_agent_that_is_not_whole(tmp_path):
+    empty, whole = tmp_path / "empty", cli.BINARY.parent / "agent"
+    empty.mkdir()
+    wrong = planted(tmp_path, "here.agent", {"STOKER_AGENT": str(whole)}, {"STOKER_AGENT": str(empty)})
+    assert str(empty) in wrong["seen"]
+    planted(tmp_path, "here.agent", {}, {"STOKER_AGENT": str(tmp_path / "nowhere")})
+
+
+def test_a_state_that_is_no_folder(tmp_path):
+    (tmp_path / "file").write_text("")
+    wrong = planted(tmp_path, "here.state", {}, {"STOKER_STATE": str(tmp_path / "file/state")})
+    assert str(tmp_path / "file/state") in wrong["seen"]
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_state_that_may_not_be_written(tmp_path):
+    (tmp_path / "closed").mkdir(mode=0o500)
+    planted(tmp_path, "here.state", {}, {"STOKER_STATE": str(tmp_path / "closed/state")})
+
+
+def test_certificates_that_are_not_there(tmp_path):
+    wrong = planted(tmp_path, "aws.certificates", {}, {"AWS_CA_BUNDLE": str(tmp_path / "no.pem")})
+    assert "no.pem" in wrong["seen"] and "AWS_CA_BUNDLE" in wrong["cure"]
+
+
+def test_an_endpoint_that_is_none(tmp_path):
+    wrong = planted(tmp_path, "aws.endpoints", {"AWS_ENDPOINT_URL": "http://127.0.0.1:1"},
+                    {"AWS_ENDPOINT_URL": "not a url"})
+    assert "AWS_ENDPOINT_URL" in wrong["seen"]
+
+
+def test_a_proxys_password_is_not_shown(tmp_path):
+    found, = doctor(tmp_path, "--only", "aws.proxy", env={"HTTPS_PROXY": "http://me:secret@proxy:3128"})
+    assert "@proxy:3128" in found["seen"] and "secret" not in found["seen"]
+
+
+# --- with a spec ---
+
+def test_a_spec_of_this_machine_asks_nothing_of_aws(tmp_path, job):
+    findings = doctor(tmp_path, job.spec_path)
+    assert {row["check"] for row in findings} == {"here.version", "here.agent", "here.tools", "here.state", "here.disk",
+                                                  "engine.check"}
+    assert of(findings, "engine.check")["state"] == "ok"
+    assert {row["on"] for row in findings if row["check"] == "here.disk"} == {
+        str(tmp_path / "state"), str(tmp_path / "state/workspace"), str(job.cache)}
+
+
+def test_a_program_that_is_not_there(tmp_path, job):
+    job.write(command=["no-such-python", "train.py"])
+    wrong = of(doctor(tmp_path, job.spec_path, code=4), "here.tools", state="fail")
+    assert "no-such-python" in wrong["seen"] and wrong["field"] == "command" and wrong["cure"]
+    shutil.copy("/bin/true", job.source / "here")
+    job.write(command=["./here", "train.py"])
+    assert not [row for row in doctor(tmp_path, job.spec_path) if row["state"] == "fail"]
+
+
+def test_a_workspace_that_cannot_be_used_is_refused_in_the_words_of_run(tmp_path, job):
+    (tmp_path / "file").write_text("")
+    job.write(workspace=str(tmp_path / "file/workspace"))
+    wrong = of(doctor(tmp_path, job.spec_path, "--only", "engine.*", code=4), "engine.check")
+    run = cli.stoker("run", job.spec_path, env=environment(tmp_path))
+    assert run.code == 4 and wrong["seen"] in run.err, str(run)
+
+
+def test_an_invalid_spec_is_told_as_by_others(tmp_path, job):
+    job.write(hyperparametres={})
+    result = cli.stoker("--json", "doctor", job.spec_path, env=environment(tmp_path))
+    assert result.code == 3, str(result)
+    assert "hyperparametres" in json.dumps(result.lines[0]) and result.lines[-1]["error"]["code"] == 3
+    assert cli.stoker("doctor", tmp_path / "none.yaml", env=environment(tmp_path)).code == 3
+
+
+def test_profiles_and_values_of_the_command_line_count(tmp_path, job):
+    job.write(profiles={"lost": {"command": ["no-such-python", "train.py"]}})
+    assert doctor(tmp_path, job.spec_path)
+    doctor(tmp_path, job.spec_path, "--use", "lost", code=4)
+    doctor(tmp_path, job.spec_path, "--set", 'command=["no-such-python"]', code=4)
