@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-static _Thread_local struct refusal newest;
+static _Thread_local struct refusal_said newest;
 
 void refusal_keep(const struct err *became, const struct fault *fault)
 {
@@ -12,7 +12,7 @@ void refusal_keep(const struct err *became, const struct fault *fault)
 	snprintf(newest.request_id, sizeof newest.request_id, "%s", fault->request_id);
 }
 
-const struct refusal *refusal_of(const struct err *why)
+const struct refusal_said *refusal_of(const struct err *why)
 {
 	return newest.became == why ? &newest : NULL;
 }

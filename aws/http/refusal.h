@@ -11,7 +11,7 @@
 #include "aws/http/fault.h"
 #include "jobs/base/err.h"
 
-struct refusal {
+struct refusal_said {
 	const struct err *became;
 	char code[FAULT_CODE];
 	char request_id[FAULT_CODE]; /* "": not told */
@@ -20,6 +20,6 @@ struct refusal {
 void refusal_keep(const struct err *became, const struct fault *fault);
 /* Returns the refusal that became this error; NULL: none did, or a newer one is kept. Valid until
  * this thread's next request ends. */
-const struct refusal *refusal_of(const struct err *why);
+const struct refusal_said *refusal_of(const struct err *why);
 
 #endif

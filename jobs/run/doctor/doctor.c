@@ -91,7 +91,7 @@ bool doctor_knows(const char *only)
 /* ---- talks ---- */
 
 /* A talk on its way. Its thread owns the talk until it is joined; one that never ends keeps it. */
-struct course {
+struct talk_course {
 	struct doctor_talk *talk;
 	const struct doctor_row *rows[STK_LENGTH(rows)];
 	size_t count;
@@ -103,7 +103,7 @@ struct course {
 struct examination {
 	const struct doctor_options *options;
 	bool needs_aws;
-	struct course **courses;
+	struct talk_course **courses;
 	size_t count;
 };
 
@@ -117,7 +117,7 @@ static void talk_free(struct doctor_talk *talk)
 	free(talk);
 }
 
-static void course_free(struct course *course)
+static void course_free(struct talk_course *course)
 {
 	talk_free(course->talk);
 	free(course);
@@ -125,7 +125,7 @@ static void course_free(struct course *course)
 
 static void *course_run(void *arg)
 {
-	struct course *course = arg;
+	struct talk_course *course = arg;
 	struct doctor_talk *talk = course->talk;
 
 	for (size_t i = 0; i < course->count; i++) {
@@ -142,7 +142,7 @@ static void *course_run(void *arg)
 	return NULL;
 }
 
-static void course_start(struct course *course)
+static void course_start(struct talk_course *course)
 {
 	int64_t limit_ms = ((int64_t)course->count + 1) * DOCTOR_LIMIT_MS + LEAVE_MS;
 
@@ -154,7 +154,7 @@ static void course_start(struct course *course)
 }
 
 /* A finding for each check of a talk that told nothing, into `findings`. */
-static void untold(const struct course *course, const char *why, json_t *findings)
+static void untold(const struct talk_course *course, const char *why, json_t *findings)
 {
 	struct doctor_talk silent = { .on = course->talk->on, .findings = findings };
 
@@ -165,7 +165,7 @@ static void untold(const struct course *course, const char *why, json_t *finding
 }
 
 /* Waits for its end. False if it has none: the course is its thread's then. */
-static bool course_join(struct course *course)
+static bool course_join(struct talk_course *course)
 {
 	if (course->is_started)
 		course->is_lost = pthread_clockjoin_np(course->thread, NULL, CLOCK_MONOTONIC,
@@ -181,7 +181,7 @@ static bool course_join(struct course *course)
 static struct doctor_talk *add_talk(struct examination *all, enum doctor_kind kind, const char *on,
 				    const json_t *plan, const struct doctor_row *only)
 {
-	struct course *course = mem_zero(1, sizeof *course);
+	struct talk_course *course = mem_zero(1, sizeof *course);
 	const struct doctor_options *options = all->options;
 
 	for (size_t i = 0; i < STK_LENGTH(rows); i++)
@@ -203,7 +203,7 @@ static struct doctor_talk *add_talk(struct examination *all, enum doctor_kind ki
 		.needs_aws = all->needs_aws,
 		.findings = json_array(),
 	};
-	all->courses = mem_grow(all->courses, all->count + 1, sizeof(struct course *));
+	all->courses = mem_grow(all->courses, all->count + 1, sizeof(struct talk_course *));
 	all->courses[all->count++] = course;
 	return course->talk;
 }
@@ -279,13 +279,13 @@ static void add_kind(struct examination *all, enum doctor_kind kind)
 
 /* ---- the examination ---- */
 
-static enum doctor_kind kind_of(const struct course *course)
+static enum doctor_kind kind_of(const struct talk_course *course)
 {
 	return course->talk->kind;
 }
 
 /* True for what was only needed by others. */
-static bool is_aside(const struct examination *all, const struct course *course)
+static bool is_aside(const struct examination *all, const struct talk_course *course)
 {
 	return kind_of(course) == DOCTOR_KEYS && !is_wanted(all->options, course->rows[0]);
 }
@@ -317,7 +317,7 @@ static bool start_all(struct examination *all)
 }
 
 /* Takes the findings of a talk, and frees it once it is over. */
-static void collect(const struct examination *all, struct course *course, bool has_keys,
+static void collect(const struct examination *all, struct talk_course *course, bool has_keys,
 		    json_t *findings)
 {
 	bool is_over = course_join(course);

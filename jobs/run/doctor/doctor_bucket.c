@@ -40,6 +40,7 @@ struct bucket {
 	char *name, *prefix; /* of the bucket, and of the place in it */
 	char *key;           /* of the probe, in the store */
 	enum probe_state probe;
+	bool has_upload; /* in parts, which could not be aborted */
 };
 
 /* ---- whose probe ---- */
@@ -102,7 +103,10 @@ static void bucket_release(void *own)
 	struct bucket *bucket = own;
 	AUTO(err_freep) struct err *ignored = NULL;
 
-	if (bucket->probe == PROBE_THERE)
+	/* The next doctor finds an upload by the probe of its key. */
+	if (bucket->has_upload)
+		(void)!store_put(bucket->store, bucket->key, "", 0, &ignored);
+	else if (bucket->probe == PROBE_THERE)
 		(void)!store_delete(bucket->store, bucket->key, &ignored);
 	err_free(bucket->why);
 	store_freep(&bucket->store);
@@ -310,7 +314,8 @@ static int abort_parts(struct bucket *bucket, const char *key, const char *id, s
 	call.key = key;
 	call.params = &param;
 	call.param_count = 1;
-	if (aws_perform(bucket->aws, &call, &reply, err) < 0)
+	bucket->has_upload = aws_perform(bucket->aws, &call, &reply, err) < 0;
+	if (bucket->has_upload)
 		return err_wrap(err, "cannot abort an upload in parts, which takes "
 				     "s3:AbortMultipartUpload");
 	return 0;

@@ -13,7 +13,7 @@ static const char *const states[] = {
 };
 
 /* Codes of services for a missing right; of a reply without a body, the status is the code. */
-static bool is_denied(const struct refusal *refusal)
+static bool is_denied(const struct refusal_said *refusal)
 {
 	static const char *const codes[] = { "AccessDenied", "AccessDeniedException",
 					     "UnauthorizedOperation", "403" };
@@ -54,7 +54,7 @@ json_t *doctor_finding(struct doctor_talk *talk, enum doctor_state state, const 
 
 json_t *doctor_finding_of(struct doctor_talk *talk, const struct err *why, const char *right)
 {
-	const struct refusal *refusal = refusal_of(why);
+	const struct refusal_said *refusal = refusal_of(why);
 	bool denied = right && is_denied(refusal);
 	AUTO(auto_free) char *ask = denied ? mem_format("ask for the right %s", right) : NULL;
 	bool silent = why->code == EXIT_UNREACHABLE;
