@@ -202,7 +202,7 @@ static void ask_sts(struct identity *identity)
 	identity->at = clock_utc_now();
 	if (reply.http && http_header(reply.http, "date", &date))
 		identity->date = mem_copy(date.text);
-	if (result == 0)
+	if (result == 0 && reply.http)
 		(void)!xml_parse(reply.http->body.text, reply.http->body.len, "the reply of sts",
 				 pick, identity, &identity->why);
 }
