@@ -32,6 +32,7 @@ CALL_WRAPS(setsid);
 CALL_WRAPS(fork);
 CALL_WRAPS(pthread_create);
 CALL_WRAPS(pthread_join);
+CALL_WRAPS(pthread_clockjoin_np);
 _Noreturn void __wrap__exit(int status);
 _Noreturn void __wrap_abort(void);
 
@@ -457,6 +458,13 @@ int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, v
 int __wrap_pthread_join(pthread_t thread, void **ret_value)
 {
 	(void)thread, (void)ret_value;
+	return ESRCH;
+}
+
+int __wrap_pthread_clockjoin_np(pthread_t thread, void **ret_value, clockid_t clock,
+				const struct timespec *end)
+{
+	(void)thread, (void)ret_value, (void)clock, (void)end;
 	return ESRCH;
 }
 

@@ -13,8 +13,8 @@
 
 /* The names of all schemas below, and that of the spec's, which is not made here. */
 #define PRINTED_NAMES                                                                              \
-	"events|status|list|machines|plan|validate|init|logs|metrics|compare|sweep|report|stats|"  \
-	"export|rm|diff|copy|promote|rollback|lineage|cache-ls|cache-verify|cache-why|"            \
+	"events|status|list|machines|plan|validate|doctor|init|logs|metrics|compare|sweep|report|" \
+	"stats|export|rm|diff|copy|promote|rollback|lineage|cache-ls|cache-verify|cache-why|"      \
 	"cache-gc|schedule-add|schedule-ls|schedule-next|schedule-rm|version|completion|help|"     \
 	"error"
 #define PRINTED_SPEC "spec"
