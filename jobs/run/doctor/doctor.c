@@ -17,43 +17,12 @@
 /* Time to remove a probe, behind the last check. */
 #define LEAVE_MS 5000
 
-#define AGENT_CURE "build or install all of stoker, or correct STOKER_AGENT"
-#define STATE_CURE "name another folder with --state or STOKER_STATE"
-#define JOBS_CURE  "correct the field or the folder that it names"
-
 static const struct doctor_row rows[] = {
-	{ "here.version", DOCTOR_HERE, doctor_here_version, NULL, NULL, NULL },
-	{ "here.agent", DOCTOR_HERE, doctor_here_agent, NULL, NULL, AGENT_CURE },
-	{ "here.tools", DOCTOR_HERE, doctor_here_tools, "local", NULL, NULL },
-	{ "here.state", DOCTOR_HERE, doctor_here_state, NULL, NULL, STATE_CURE },
-	{ "here.disk", DOCTOR_HERE, doctor_here_disk, NULL, NULL, STATE_CURE },
-	{ "aws.credentials", DOCTOR_KEYS, doctor_aws_credentials, NULL, NULL, NULL },
-	{ "aws.region", DOCTOR_SETTINGS, doctor_aws_region, NULL, "aws.region", NULL },
-	{ "aws.endpoints", DOCTOR_SETTINGS, doctor_aws_endpoints, NULL, NULL, NULL },
-	{ "aws.proxy", DOCTOR_SETTINGS, doctor_aws_proxy, NULL, NULL, NULL },
-	{ "aws.certificates", DOCTOR_SETTINGS, doctor_aws_certificates, NULL, NULL, NULL },
-	{ "aws.account", DOCTOR_STS, doctor_aws_account, NULL, "aws.account", NULL },
-	{ "aws.clock", DOCTOR_STS, doctor_aws_clock, NULL, NULL, NULL },
-	{ "bucket.region", DOCTOR_BUCKET, doctor_bucket_region, NULL, NULL, NULL },
-	{ "bucket.list", DOCTOR_BUCKET, doctor_bucket_list, NULL, NULL, NULL },
-	{ "bucket.put", DOCTOR_BUCKET, doctor_bucket_put, NULL, NULL, NULL },
-	{ "bucket.get", DOCTOR_BUCKET, doctor_bucket_get, NULL, NULL, NULL },
-	{ "bucket.multipart", DOCTOR_BUCKET, doctor_bucket_multipart, NULL, NULL, NULL },
-	{ "bucket.delete", DOCTOR_BUCKET, doctor_bucket_delete, NULL, NULL, NULL },
-	{ "bucket.conditions", DOCTOR_BUCKET, doctor_bucket_conditions, NULL, NULL, NULL },
-	{ "engine.check", DOCTOR_JOBS, doctor_jobs_engine, "local sagemaker batch", NULL,
-	  JOBS_CURE },
-	{ "image.compatibility", DOCTOR_JOBS, doctor_jobs_compatibility, "batch sagemaker", "image",
-	  NULL },
-	{ "image.tag", DOCTOR_IMAGE, doctor_jobs_image, "batch sagemaker", "image", NULL },
-	{ "batch.queue", DOCTOR_BATCH, doctor_batch_queue, "batch", "batch.job_queue", NULL },
-	{ "batch.environments", DOCTOR_BATCH, doctor_batch_environments, "batch", "batch.job_queue",
-	  NULL },
-	{ "batch.types", DOCTOR_BATCH, doctor_batch_types, "batch", "resources.instance", NULL },
-	{ "batch.vcpus", DOCTOR_BATCH, doctor_batch_vcpus, "batch", "resources.nodes", NULL },
-	{ "batch.spot", DOCTOR_BATCH, doctor_batch_spot, "batch", "batch.job_queue", NULL },
-	{ "batch.machine_image", DOCTOR_BATCH, doctor_batch_machine_image, "batch",
-	  "batch.job_queue", NULL },
+#define ASKS(...) ((const enum aws_operation[]){ __VA_ARGS__, AWS_OPERATION_COUNT })
+#define CHECK(id, kind, check, operations, engines, field, cure)                                   \
+	{ id, DOCTOR_##kind, doctor_##check, operations, engines, field, cure },
+#include "jobs/run/doctor/checks.def"
+#undef CHECK
 };
 
 static const struct {
@@ -69,21 +38,39 @@ static const struct {
 
 /* ---- which checks ---- */
 
+static bool is_of_plan(const json_t *plan, const struct doctor_row *row)
+{
+	const char *engine = plan ? js_str(plan, "engine") : NULL;
+
+	return !row->engines || (engine && strstr(row->engines, engine));
+}
+
 static bool is_wanted(const struct doctor_options *options, const struct doctor_row *row)
 {
-	const char *engine = options->plan ? js_str(options->plan, "engine") : NULL;
-
-	if (options->only && fnmatch(options->only, row->id, 0) != 0)
-		return false;
-	if (!options->plan)
-		return !row->engines;
-	return !row->engines || (engine && strstr(row->engines, engine));
+	return (!options->only || fnmatch(options->only, row->id, 0) == 0) &&
+	       is_of_plan(options->plan, row);
 }
 
 bool doctor_knows(const char *only)
 {
 	for (size_t i = 0; i < STK_LENGTH(rows); i++)
 		if (fnmatch(only, rows[i].id, 0) == 0)
+			return true;
+	return false;
+}
+
+static bool calls(const struct doctor_row *row, enum aws_operation operation)
+{
+	for (size_t i = 0; row->operations && row->operations[i] != AWS_OPERATION_COUNT; i++)
+		if (row->operations[i] == operation)
+			return true;
+	return false;
+}
+
+bool doctor_calls(const json_t *plan, enum aws_operation operation)
+{
+	for (size_t i = 0; i < STK_LENGTH(rows); i++)
+		if (is_of_plan(plan, &rows[i]) && calls(&rows[i], operation))
 			return true;
 	return false;
 }

@@ -1,6 +1,6 @@
 /*
  * What would fail is found before the first job: checks of this machine, the credentials, and what
- * a spec names. One row a check is in doctor.c; each gives one finding or more.
+ * a spec names. One row a check is in checks.def; each gives one finding or more.
  *
  * Checks that ask one service, or try one place, are a talk: they follow each other on a thread of
  * its own, and all talks go on at once. A check that has no answer within DOCTOR_LIMIT_MS ends as
@@ -16,7 +16,7 @@
 #ifndef STK_RUN_DOCTOR_DOCTOR_H
 #define STK_RUN_DOCTOR_DOCTOR_H
 
-#include "jobs/base/text/js.h"
+#include "aws/aws.h"
 
 #define DOCTOR_LIMIT_MS ((int64_t)10 * 1000)
 
@@ -32,6 +32,8 @@ struct doctor_options {
 
 /* True if the id of a check is like the pattern. */
 bool doctor_knows(const char *only);
+/* True if a check of the plan (NULL: none) makes calls of the operation. */
+bool doctor_calls(const json_t *plan, enum aws_operation operation);
 
 /* Returns the findings, an array in the order of the table. */
 json_t *doctor_examine(const struct doctor_options *options);

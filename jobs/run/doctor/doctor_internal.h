@@ -2,7 +2,6 @@
 #ifndef STK_RUN_DOCTOR_DOCTOR_INTERNAL_H
 #define STK_RUN_DOCTOR_DOCTOR_INTERNAL_H
 
-#include "aws/aws.h"
 #include "jobs/run/doctor/doctor.h"
 
 enum doctor_state { DOCTOR_OK, DOCTOR_WARN, DOCTOR_FAIL, DOCTOR_UNKNOWN };
@@ -26,6 +25,7 @@ struct doctor_row {
 	const char *id;
 	enum doctor_kind kind;
 	void (*check)(struct doctor_talk *talk);
+	const enum aws_operation *operations; /* AWS_OPERATION_COUNT ends them; NULL: none */
 	const char *engines; /* their names, of a check that needs a spec; NULL: all, and none */
 	const char *field;   /* of the spec; NULL: that of the talk's place, or none */
 	const char *cure;    /* of a failure whose error has none; NULL: it always has one */
@@ -58,40 +58,10 @@ json_t *doctor_finding_of(struct doctor_talk *talk, const struct err *why, const
 /* "unknown": not tried, because of `why`. */
 void doctor_finding_untried(struct doctor_talk *talk, const char *why);
 
-/* ---- the checks: doctor_here.c, doctor_aws.c, doctor_bucket.c, doctor_jobs.c, doctor_batch.c --
- */
+/* ---- the checks: a file for each kind of talk ------------------------------------------ */
 
-void doctor_here_version(struct doctor_talk *talk);
-void doctor_here_agent(struct doctor_talk *talk);
-void doctor_here_tools(struct doctor_talk *talk);
-void doctor_here_state(struct doctor_talk *talk);
-void doctor_here_disk(struct doctor_talk *talk);
-
-void doctor_aws_credentials(struct doctor_talk *talk);
-void doctor_aws_region(struct doctor_talk *talk);
-void doctor_aws_endpoints(struct doctor_talk *talk);
-void doctor_aws_proxy(struct doctor_talk *talk);
-void doctor_aws_certificates(struct doctor_talk *talk);
-void doctor_aws_account(struct doctor_talk *talk);
-void doctor_aws_clock(struct doctor_talk *talk);
-
-void doctor_bucket_region(struct doctor_talk *talk);
-void doctor_bucket_list(struct doctor_talk *talk);
-void doctor_bucket_put(struct doctor_talk *talk);
-void doctor_bucket_get(struct doctor_talk *talk);
-void doctor_bucket_multipart(struct doctor_talk *talk);
-void doctor_bucket_delete(struct doctor_talk *talk);
-void doctor_bucket_conditions(struct doctor_talk *talk);
-
-void doctor_jobs_engine(struct doctor_talk *talk);
-void doctor_jobs_compatibility(struct doctor_talk *talk);
-void doctor_jobs_image(struct doctor_talk *talk);
-
-void doctor_batch_queue(struct doctor_talk *talk);
-void doctor_batch_environments(struct doctor_talk *talk);
-void doctor_batch_types(struct doctor_talk *talk);
-void doctor_batch_vcpus(struct doctor_talk *talk);
-void doctor_batch_spot(struct doctor_talk *talk);
-void doctor_batch_machine_image(struct doctor_talk *talk);
+#define CHECK(id, kind, check, ...) void doctor_##check(struct doctor_talk *talk);
+#include "jobs/run/doctor/checks.def"
+#undef CHECK
 
 #endif
