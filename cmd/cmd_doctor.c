@@ -1,11 +1,15 @@
 /* doctor: checks of this machine, the credentials and what a spec names, each with its cure. */
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cmd/args/spec_args.h"
 #include "cmd/cmd.h"
+#include "cmd/follow/run_view.h"
 #include "cmd/screen/out.h"
 #include "jobs/base/process/cancel.h"
 #include "jobs/run/doctor/doctor.h"
+#include "jobs/run/doctor/doctor_inside.h"
 #include "jobs/run/journal/journal.h"
 
 /* A state that cannot be read within this time counts as empty: its bucket is checked like the
@@ -58,6 +62,75 @@ static void print_all(const json_t *findings, size_t counts[STK_LENGTH(states)])
 	out_line("%s", sum.text);
 }
 
+/* --- a job that looks around --- */
+
+static int check_inside(const struct args *args, struct err **err)
+{
+	if (!args->given[OPT_INSIDE])
+		return 0;
+	if (args->operand_count == 0) {
+		err_set(err, EXIT_USAGE, "--inside needs a spec: it starts a job of it");
+		return err_hint(err, "stoker doctor stoker.yaml --inside");
+	}
+	if (args->given[OPT_YES] ||
+	    (!out_is_json() && isatty(STDIN_FILENO) && isatty(STDERR_FILENO)))
+		return 0;
+	err_set(err, EXIT_USAGE, "--inside starts a job, and nobody can be asked");
+	return err_hint(err, "add --yes");
+}
+
+/* Tells what the job costs, and asks unless the answer is given. */
+static bool may_begin(const struct args *args, const json_t *plan)
+{
+	const char *type = js_str(json_object_get(plan, "instance"), "type");
+	double cost = doctor_inside_cost(plan);
+	AUTO(auto_free)
+	char *usd = cost < 0 ? mem_copy("for a price that is not known")
+			     : mem_format("for %.2f USD at most", cost);
+	char answer[16] = "";
+
+	out_note("--inside starts a job of one node%s%s on engine %s, for %d minutes at most, %s",
+		 type ? " of " : "", type ? type : "", js_str(plan, "engine"),
+		 DOCTOR_INSIDE_MINUTES, usd);
+	if (args->given[OPT_YES])
+		return true;
+	out_note("start it? [y/N]");
+	return fgets(answer, sizeof answer, stdin) && (answer[0] == 'y' || answer[0] == 'Y');
+}
+
+static void on_begin(const char *run)
+{
+	out_note("run %s looks around; 'stoker stop %s' ends it", run, run);
+}
+
+static void on_away(void *arg, const struct err *why)
+{
+	(void)arg;
+	out_note("%s; trying again", why->message);
+}
+
+/* Adds the findings of the job. */
+static int look_inside(const struct args *args, const json_t *plan, json_t *findings,
+		       struct err **err)
+{
+	AUTO(journal_freep) struct journal *journal = NULL;
+	struct lease_rules rules;
+	struct doctor_inside inside = {
+		.plan = plan, .rules = &rules, .on_begin = on_begin, .on_away = on_away
+	};
+	json_auto_t *found = NULL;
+
+	if (!may_begin(args, plan))
+		return 0;
+	if (cmd_lease_rules(args, &rules, err) < 0 ||
+	    journal_open(args->value[OPT_STATE], JOURNAL_WRITE, &journal, err) < 0)
+		return -1;
+	inside.journal = journal;
+	found = doctor_inside_examine(&inside);
+	json_array_extend(findings, found);
+	return 0;
+}
+
 /* The caller frees it. */
 static char *versions(void)
 {
@@ -86,7 +159,7 @@ int cmd_doctor(const struct args *args, struct err **err)
 	size_t counts[STK_LENGTH(states)] = { 0 };
 	int code;
 
-	if (check_pattern(args->value[OPT_ONLY], err) < 0)
+	if (check_pattern(args->value[OPT_ONLY], err) < 0 || check_inside(args, err) < 0)
 		return -1;
 	cancel_after(STATE_MS);
 	code = journal_open_try(args->value[OPT_STATE], &journal, &unread, err);
@@ -103,6 +176,8 @@ int cmd_doctor(const struct args *args, struct err **err)
 	options.read_only = args->given[OPT_READ_ONLY];
 	options.only = args->value[OPT_ONLY];
 	findings = doctor_examine(&options);
+	if (args->given[OPT_INSIDE] && (code = look_inside(args, plan->json, findings, err)) != 0)
+		return code;
 	print_all(findings, counts);
 	if (counts[FAIL] > 0 || (args->given[OPT_STRICT] && counts[WARN] + counts[UNKNOWN] > 0))
 		return EXIT_REFUSED;

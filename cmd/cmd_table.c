@@ -282,13 +282,18 @@ const struct cmd cmd_table[] = {
 			{ "stoker stats --by node --csv > nodes.csv",
 			  "writes each machine's runs and failures for a spreadsheet" } } },
 	{ "doctor", "[SPEC]", 0, 1,
-	  SPEC_OPTS | OPT_BIT(ONLY) | OPT_BIT(STRICT) | OPT_BIT(READ_ONLY),
+	  SPEC_OPTS | OPT_BIT(ONLY) | OPT_BIT(STRICT) | OPT_BIT(READ_ONLY) | OPT_BIT(INSIDE) |
+		  OPT_BIT(YES),
 	  "check machine, credentials and all that a spec names",
 	  "Each finding is ok, warn, fail or unknown, with what was seen and its cure. Without a\n"
 	  "spec: this machine and these credentials. All is asked at once, for some seconds at\n"
 	  "most; what a service does not answer, or this identity may not look at, is unknown.\n"
 	  "In each place of a bucket one probe is written, read and removed; --read-only leaves\n"
-	  "that out. Exit code 0: nothing is fail; 4: something is.",
+	  "that out. --inside also starts a job of one node with the spec's role, image and "
+	  "network,\n"
+	  "which tries each place and secret from there and counts devices; what it costs is told\n"
+	  "first, and asked for unless --yes is given. Exit code 0: nothing is fail; 4: something "
+	  "is.",
 	  cmd_doctor, .exits = { EXIT_SPEC, EXIT_REFUSED },
 	  .examples = { { "stoker doctor", "checks this machine and these credentials" },
 			{ "stoker doctor stoker.yaml", "checks what a run of the spec needs" },

@@ -19,6 +19,7 @@ void sts_answer_release(struct sts_answer *answer)
 	secret_freep(&answer->token);
 	secret_freep(&answer->expires);
 	secret_freep(&answer->account);
+	secret_freep(&answer->arn);
 }
 
 static bool pick(void *arg, const char *path, const char *text, size_t len)
@@ -33,6 +34,7 @@ static bool pick(void *arg, const char *path, const char *text, size_t len)
 		{ "Credentials/SessionToken", &answer->token },
 		{ "Credentials/Expiration", &answer->expires },
 		{ "Account", &answer->account },
+		{ "Arn", &answer->arn },
 	};
 	size_t root = strlen(answer->root);
 

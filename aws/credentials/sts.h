@@ -28,6 +28,8 @@ int sts_assume_role_by_token(const struct sts_role *role, const char *token,
 /* Returns the account that requests are made in, as 12 digits; the caller frees it. STS itself is
  * asked, whatever the source of the credentials says. */
 int sts_account(char **ret, struct err **err);
+/* The same, and whose the credentials are, NULL if STS does not say; the caller frees both. */
+int sts_identity(char **ret_account, char **ret_arn, struct err **err);
 /* EXIT_REFUSED if the account is not `account`; if that is NULL, nothing is asked. */
 int sts_require_account(const char *account, struct err **err);
 
@@ -39,7 +41,7 @@ struct aws_call;
 /* Fields to read from a reply. */
 struct sts_answer {
 	const char *root; /* "AssumeRoleResponse/AssumeRoleResult/" */
-	char *access_key, *secret_key, *token, *expires, *account; /* owned, wiped */
+	char *access_key, *secret_key, *token, *expires, *account, *arn; /* owned, wiped */
 };
 
 void sts_answer_release(struct sts_answer *answer); /* for AUTO() */

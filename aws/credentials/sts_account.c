@@ -12,6 +12,13 @@ static bool is_account(const char *text)
 
 int sts_account(char **ret, struct err **err)
 {
+	AUTO(auto_free) char *arn = NULL;
+
+	return sts_identity(ret, &arn, err);
+}
+
+int sts_identity(char **ret_account, char **ret_arn, struct err **err)
+{
 	AUTO(sts_answer_release)
 	struct sts_answer answer = { .root = "GetCallerIdentityResponse/GetCallerIdentityResult/" };
 	struct aws_call call = AWS_CALL_INIT(GET_CALLER_IDENTITY);
@@ -22,7 +29,8 @@ int sts_account(char **ret, struct err **err)
 		err_set(err, EXIT_UNREACHABLE, "the reply of sts names no account");
 		return err_hint(err, "check that AWS_ENDPOINT_URL leads to the service");
 	}
-	*ret = TAKE(answer.account);
+	*ret_account = TAKE(answer.account);
+	*ret_arn = TAKE(answer.arn);
 	return 0;
 }
 

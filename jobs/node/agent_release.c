@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "jobs/node/agent.h"
+#include "jobs/node/look.h"
 
 void agent_release(struct agent *agent)
 {
@@ -13,6 +14,7 @@ void agent_release(struct agent *agent)
 	checkpointer_kill(&agent->checkpointer);
 	checkpointer_release(&agent->checkpointer);
 	tasks_release(&agent->tasks);
+	look_release(&agent->look);
 	outputs_release(&agent->outputs);
 	workers_release(&agent->workers);
 	helper_kill(&agent->uploader.helper);

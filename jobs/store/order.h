@@ -205,6 +205,11 @@ static inline bool is_agent_line(const char *line, size_t len)
 	return len >= sizeof AGENT_LINE - 1 && memcmp(line, AGENT_LINE, sizeof AGENT_LINE - 1) == 0;
 }
 
+/* Begins each finding in the log of an agent that looks around (jobs/node/look.h), which has
+ * ORDER_LOOK_MS for it. */
+#define LOOK_LINE     "::look: "
+#define ORDER_LOOK_MS ((int64_t)3 * 60 * 1000)
+
 /* Values of "state" in a report. */
 #define REPORT_STARTING "starting"
 #define REPORT_RUNNING  "running"

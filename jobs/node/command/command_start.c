@@ -8,6 +8,7 @@
 #include "jobs/node/agent.h"
 #include "jobs/node/command/command_watch.h"
 #include "jobs/node/host_evidence.h"
+#include "jobs/node/look.h"
 #include "jobs/node/setup/compiler.h"
 #include "jobs/node/setup/container_env.h"
 #include "jobs/node/setup/prepare.h"
@@ -26,6 +27,16 @@ static void no_command(struct agent *agent, int exit_status, struct err **why)
 	agent_finish(agent, REPORT_ENDED, exit_status);
 }
 
+/* Starts the command, or what stands for it. */
+static int begin(struct agent *agent, const struct proc_start *start, struct err **err)
+{
+	if (look_needed(&agent->config))
+		return look_start(&agent->look, &agent->config, start->out, &agent->command, err);
+	if (tasks_needed(&agent->config))
+		return tasks_start(agent, start->out, &agent->command, err);
+	return proc_spawn(start, &agent->command, err);
+}
+
 static int spawn(struct agent *agent, const char *program, char **argv, struct err **err)
 {
 	AUTO(auto_close) int write_fd = -1;
@@ -41,8 +52,7 @@ static int spawn(struct agent *agent, const char *program, char **argv, struct e
 	if (command_watch_open(agent, &write_fd, err) < 0)
 		return -1;
 	start.out = start.err = write_fd;
-	if ((tasks_needed(&agent->config) ? tasks_start(agent, write_fd, &agent->command, err)
-					  : proc_spawn(&start, &agent->command, err)) < 0) {
+	if (begin(agent, &start, err) < 0) {
 		agent->command = 0;
 		command_watch_close(agent);
 		return -1;
@@ -101,7 +111,8 @@ void command_start(struct agent *agent)
 		return;
 	}
 	versions_inspect(&agent->config, &agent->env, &agent->report.said);
-	if (prepare_program(&agent->config, argv[0], command_env_get(&agent->env, "PATH"), &program,
+	if (!look_needed(&agent->config) &&
+	    prepare_program(&agent->config, argv[0], command_env_get(&agent->env, "PATH"), &program,
 			    &no, &why) < 0) {
 		if (no)
 			no_command(agent, no, &why);

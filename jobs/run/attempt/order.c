@@ -405,6 +405,10 @@ json_t *order_make(const json_t *plan, const struct order_of *of)
 		put_tasks(&order, plan, of);
 	if (flow_phases[of->phase].is_trial)
 		MESSAGE_SET(&order, timeout_ms, js_int(compile, "timeout_ms", 0));
+	if (json_object_get(plan, "look")) {
+		MESSAGE_SET_JSON(&order, look, json_incref(json_object_get(plan, "look")));
+		MESSAGE_SET(&order, timeout_ms, ORDER_LOOK_MS);
+	}
 	health_order(&order, plan, of->phase);
 	MESSAGE_SET(&order, grace_ms, js_int(plan, "grace_ms", 60000));
 	return message_encode(order_message, &order);

@@ -17,10 +17,8 @@
 #include "jobs/base/text/text.h"
 #include "jobs/run/doctor/doctor_internal.h"
 #include "jobs/run/plan/conditions.h"
-#include "jobs/run/plan/preflight.h"
+#include "jobs/store/store_right.h"
 
-#define FOLDER        ".stoker-doctor/"
-#define NAME          "probe"
 #define LEFTOVER_MS   ((int64_t)60 * 60 * 1000)
 #define LEFTOVERS_MAX 100 /* at a time */
 #define HOST_DIGITS   16
@@ -68,10 +66,10 @@ static char *own_key(void)
 	char host[HOST_ROOM], chance[HASH_NAME_HEX];
 
 	if (proc_identify(getpid(), &id) == 0 && host_of(&id, host))
-		return mem_format(FOLDER "%s-%lld-%llu/" NAME, host, (long long)id.pid,
-				  (unsigned long long)id.start_ticks);
+		return mem_format(STORE_RIGHT_PROBES "%s-%lld-%llu/" STORE_RIGHT_PROBE, host,
+				  (long long)id.pid, (unsigned long long)id.start_ticks);
 	hash_random_hex(8, chance);
-	return mem_format(FOLDER "%s/" NAME, chance);
+	return mem_format(STORE_RIGHT_PROBES "%s/" STORE_RIGHT_PROBE, chance);
 }
 
 /* True if the probe is that of a process which would be seen here, and is gone. */
@@ -79,12 +77,12 @@ static bool is_of_the_dead(const char *key)
 {
 	struct proc_id own = { 0 }, other;
 	char host[HOST_ROOM], whose[WHOSE_MAX];
-	size_t len = strcspn(key + strlen(FOLDER), "/");
+	size_t len = strcspn(key + strlen(STORE_RIGHT_PROBES), "/");
 	char *rest;
 
 	if (len >= sizeof whose || proc_identify(getpid(), &own) < 0 || !host_of(&own, host))
 		return false;
-	memcpy(whose, key + strlen(FOLDER), len);
+	memcpy(whose, key + strlen(STORE_RIGHT_PROBES), len);
 	whose[len] = '\0';
 	if (!text_starts(whose, host) || whose[HOST_DIGITS] != '-')
 		return false;
@@ -155,8 +153,8 @@ static struct bucket *bucket_with_probe(struct doctor_talk *talk)
 	if (!bucket)
 		return NULL;
 	if (bucket->probe == PROBE_ABSENT)
-		bucket->probe = preflight_try(bucket->store, PREFLIGHT_PUT, bucket->key, talk->what,
-					      &why) == 0
+		bucket->probe = store_right_try(bucket->store, STORE_RIGHT_PUT, bucket->key,
+						talk->what, &why) == 0
 					? PROBE_THERE
 					: PROBE_REFUSED;
 	if (bucket->probe == PROBE_THERE)
@@ -222,7 +220,7 @@ static void clear_leftovers(const struct bucket *bucket)
 	AUTO(auto_strv) char **keys = NULL;
 	struct leftovers found = { 0 };
 
-	(void)!store_list(bucket->store, FOLDER, add_leftover, &found, &ignored);
+	(void)!store_list(bucket->store, STORE_RIGHT_PROBES, add_leftover, &found, &ignored);
 	keys = found.keys;
 	for (size_t i = 0; i < found.count; i++) {
 		AUTO(auto_free) char *key = full_key(bucket, keys[i]);
@@ -242,7 +240,7 @@ void doctor_bucket_list(struct doctor_talk *talk)
 
 	if (!bucket)
 		return;
-	if (preflight_try(bucket->store, PREFLIGHT_LIST, bucket->key, talk->what, &why) < 0) {
+	if (store_right_try(bucket->store, STORE_RIGHT_LIST, bucket->key, talk->what, &why) < 0) {
 		doctor_finding_of(talk, why, NULL);
 		return;
 	}
@@ -259,7 +257,7 @@ void doctor_bucket_put(struct doctor_talk *talk)
 	if (!bucket)
 		return;
 	bucket->probe = PROBE_REFUSED;
-	if (preflight_try(bucket->store, PREFLIGHT_PUT, bucket->key, talk->what, &why) < 0) {
+	if (store_right_try(bucket->store, STORE_RIGHT_PUT, bucket->key, talk->what, &why) < 0) {
 		doctor_finding_of(talk, why, NULL);
 		return;
 	}
@@ -274,7 +272,7 @@ void doctor_bucket_get(struct doctor_talk *talk)
 
 	if (!bucket)
 		return;
-	if (preflight_try(bucket->store, PREFLIGHT_GET, bucket->key, talk->what, &why) < 0)
+	if (store_right_try(bucket->store, STORE_RIGHT_GET, bucket->key, talk->what, &why) < 0)
 		doctor_finding_of(talk, why, NULL);
 	else
 		doctor_finding(talk, DOCTOR_OK, NULL, "the %s can be read", talk->what);
@@ -346,7 +344,7 @@ void doctor_bucket_delete(struct doctor_talk *talk)
 	if (!bucket)
 		return;
 	bucket->probe = PROBE_LEFT;
-	if (preflight_try(bucket->store, PREFLIGHT_DELETE, bucket->key, talk->what, &why) < 0) {
+	if (store_right_try(bucket->store, STORE_RIGHT_DELETE, bucket->key, talk->what, &why) < 0) {
 		doctor_finding_of(talk, why, NULL);
 		return;
 	}

@@ -7,6 +7,7 @@
 #include "aws/credentials/settings.h"
 #include "jobs/base/hash.h"
 #include "jobs/base/text/text.h"
+#include "jobs/store/store_right.h"
 
 #define SCHEME    "s3://"
 #define BYTES_MAX 64 /* size of the object; a longer one is not ours */
@@ -29,16 +30,6 @@ char *conditions_bucket(const char *url)
 	size_t scheme = text_starts(url, SCHEME) ? strlen(SCHEME) : 0;
 
 	return mem_copy_n(url, scheme + strcspn(url + scheme, "/"));
-}
-
-int conditions_denied(const struct store *store, const char *what, const char *doing,
-		      const char *right, struct err **err)
-{
-	err_wrap(err, "cannot %s the %s '%s', which takes %s", doing, what, store_url(store),
-		 right);
-	if (!(*err)->hint)
-		err_hint(err, "allow %s on it, or name another %s", right, what);
-	return -1;
 }
 
 static int distrust(const struct trial *trial, const char *condition, const char *answer,
@@ -71,8 +62,8 @@ static int explain_failure(const struct trial *trial, const char *condition, str
 	if (store_put(trial->store, trial->key, "", 0, &also) < 0) {
 		err_freep(err);
 		*err = TAKE(also);
-		return conditions_denied(trial->store, trial->what, "write to", "s3:PutObject",
-					 err);
+		return store_right_denied(trial->store, trial->what, "write to", "s3:PutObject",
+					  err);
 	}
 	answer = mem_format("an error: %s", (*err)->message);
 	return distrust(trial, condition, answer, err);
@@ -120,8 +111,8 @@ static int must_read(const struct trial *trial, const char *text, char *ret_tag,
 	if (found == 0)
 		err_set(err, EXIT_REFUSED, "the written object is missing");
 	if (found <= 0)
-		return conditions_denied(trial->store, trial->what, "read from", "s3:GetObject",
-					 err);
+		return store_right_denied(trial->store, trial->what, "read from", "s3:GetObject",
+					  err);
 	return strcmp(bytes.text, text) == 0 ? 0 : distrust(trial, condition, otherwise, err);
 }
 

@@ -29,8 +29,4 @@ int conditions_try_at(struct store *store, const char *key, const char *what, st
  * frees it. */
 char *conditions_bucket(const char *url);
 
-/* Wraps an error with the operation that failed, and the right that it needs. Returns -1. */
-int conditions_denied(const struct store *store, const char *what, const char *doing,
-		      const char *right, struct err **err);
-
 #endif

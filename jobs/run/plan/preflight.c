@@ -6,6 +6,7 @@
 
 #include "jobs/base/hash.h"
 #include "jobs/run/plan/conditions.h"
+#include "jobs/store/store_right.h"
 
 /* A probe takes minutes at worst, and clocks that are more than 15 minutes apart get no request
  * signed: anything older was left by a process that was killed. */
@@ -21,94 +22,39 @@ void preflight_release(struct preflight *probe)
 
 /* --- rights --- */
 
-struct rights {
-	struct store *store; /* borrowed */
-	const char *key;
-	char **old; /* keys of leftovers */
-	size_t old_count;
+struct leftovers {
+	char **keys;
+	size_t count;
 };
 
-static int add_old(void *arg, const struct store_object *object, struct err **err)
+static int add_leftover(void *arg, const struct store_object *object, struct err **err)
 {
-	struct rights *rights = arg;
+	struct leftovers *found = arg;
 
 	(void)err;
 	if (object->modified.ms > 0 && clock_utc_now().ms - object->modified.ms > LEFTOVER_MS)
-		auto_strv_add(&rights->old, &rights->old_count, object->key);
-	return rights->old_count == LEFTOVERS_MAX;
-}
-
-static int try_list(struct rights *rights, struct err **err)
-{
-	return store_list(rights->store, PREFLIGHT_KEY, add_old, rights, err);
-}
-
-static int try_put(struct rights *rights, struct err **err)
-{
-	return store_put(rights->store, rights->key, "", 0, err);
-}
-
-static int try_get(struct rights *rights, struct err **err)
-{
-	AUTO(sb_release) struct sb text = SB_INIT;
-	int there = store_get(rights->store, rights->key, 64, &text, NULL, err);
-
-	if (there == 0)
-		return err_set(err, EXIT_REFUSED, "the written object is missing");
-	return there;
-}
-
-static int try_delete(struct rights *rights, struct err **err)
-{
-	for (size_t i = 0; i < rights->old_count; i++)
-		if (store_delete(rights->store, rights->old[i], err) < 0)
-			return -1;
-	return store_delete(rights->store, rights->key, err);
-}
-
-static const struct {
-	const char *doing, *right;
-	int (*attempt)(struct rights *rights, struct err **err);
-} tries[] = {
-	[PREFLIGHT_LIST] = { "list", "s3:ListBucket", try_list },
-	[PREFLIGHT_PUT] = { "write to", "s3:PutObject", try_put },
-	[PREFLIGHT_GET] = { "read from", "s3:GetObject", try_get },
-	[PREFLIGHT_DELETE] = { "delete from", "s3:DeleteObject", try_delete },
-};
-
-static int try_right(struct rights *rights, size_t i, const char *what, struct err **err)
-{
-	if (tries[i].attempt(rights, err) >= 0)
-		return 0;
-	return conditions_denied(rights->store, what, tries[i].doing, tries[i].right, err);
-}
-
-int preflight_try(struct store *store, enum preflight_right right, const char *key,
-		  const char *what, struct err **err)
-{
-	AUTO(auto_strv) char **old = NULL;
-	struct rights rights = { .store = store, .key = key };
-	int result = try_right(&rights, right, what, err);
-
-	old = rights.old;
-	return result;
+		auto_strv_add(&found->keys, &found->count, object->key);
+	return found->count == LEFTOVERS_MAX;
 }
 
 static int try_rights(struct store *store, const char *what, struct err **err)
 {
 	AUTO(auto_free) char *key = NULL;
 	AUTO(auto_strv) char **old = NULL;
-	struct rights rights = { .store = store };
+	struct leftovers found = { 0 };
 	char chance[HASH_NAME_HEX];
-	int result = 0;
+	int result;
 
 	hash_random_hex(8, chance);
 	key = mem_format(PREFLIGHT_KEY "%s", chance);
-	rights.key = key;
-	for (size_t i = 0; result == 0 && i < STK_LENGTH(tries); i++)
-		result = try_right(&rights, i, what, err);
-	old = rights.old;
-	return result;
+	result = store_right_list(store, PREFLIGHT_KEY, add_leftover, &found, what, err);
+	old = found.keys;
+	for (enum store_right right = STORE_RIGHT_PUT; result == 0 && right < STORE_RIGHT_DELETE;
+	     right++)
+		result = store_right_try(store, right, key, what, err);
+	for (size_t i = 0; result == 0 && i < found.count; i++)
+		result = store_right_try(store, STORE_RIGHT_DELETE, old[i], what, err);
+	return result == 0 ? store_right_try(store, STORE_RIGHT_DELETE, key, what, err) : -1;
 }
 
 /* --- conditions --- */

@@ -25,13 +25,6 @@ struct preflight_place {
 void preflight_find(const json_t *plan, const char *state,
 		    struct preflight_place ret[PREFLIGHT_PLACES]);
 
-/* What a run does in each place before it begins. */
-enum preflight_right { PREFLIGHT_LIST, PREFLIGHT_PUT, PREFLIGHT_GET, PREFLIGHT_DELETE };
-/* Tries it with the object of this key; of LIST nothing but a listing. EXIT_REFUSED names the
- * operation, the place, and the right that it needs. */
-int preflight_try(struct store *store, enum preflight_right right, const char *key,
-		  const char *what, struct err **err);
-
 /* State of the trials; begins as zeroes. */
 struct preflight {
 	char *buckets[PREFLIGHT_PLACES]; /* buckets that keep the conditions of writes */

@@ -11,6 +11,7 @@
 
 #include "jobs/run/plan/conditions.h"
 #include "jobs/store/store_backend.h"
+#include "jobs/store/store_right.h"
 
 enum lie {
 	LIE_NONE,
@@ -291,14 +292,14 @@ static void what_is_denied_names_its_right(void **state)
 
 	(void)state;
 	err_set(&err, EXIT_REFUSED, "no");
-	assert_int_equal(conditions_denied(&s.base, "state", "list", "s3:ListBucket", &err), -1);
+	assert_int_equal(store_right_denied(&s.base, "state", "list", "s3:ListBucket", &err), -1);
 	assert_string_equal(err->message,
 			    "cannot list the state 's3://b/p', which takes s3:ListBucket: no");
 	assert_string_equal(err->hint, "allow s3:ListBucket on it, or name another state");
 	err_freep(&err);
 	err_set(&err, EXIT_REFUSED, "no");
 	err_hint(&err, "an own one");
-	assert_int_equal(conditions_denied(&s.base, "state", "list", "s3:ListBucket", &err), -1);
+	assert_int_equal(store_right_denied(&s.base, "state", "list", "s3:ListBucket", &err), -1);
 	assert_string_equal(err->hint, "an own one");
 }
 

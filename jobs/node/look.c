@@ -1,0 +1,154 @@
+/* Tries what jobs need, where they run: see look.h. */
+#include "jobs/node/look.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "aws/credentials/secret.h"
+#include "aws/credentials/secrets.h"
+#include "aws/credentials/sts.h"
+#include "aws/http/refusal.h"
+#include "jobs/base/hash.h"
+#include "jobs/base/process/cancel.h"
+#include "jobs/store/store_right.h"
+
+#define EACH_MS    10000 /* a check has no longer */
+#define SECRET_MAX ((size_t)64 << 10)
+
+/* ---- findings ---- */
+
+/* Writes a finding; why NULL: all is well, with the words of `seen`. */
+static void tell(const char *check, const char *on, const char *field, const struct err *why,
+		 const char *seen)
+{
+	const struct refusal_said *refusal = why ? refusal_of(why) : NULL;
+	json_auto_t *line = json_object();
+	AUTO(auto_free) char *text = NULL;
+	const char *state = !why ? "ok" : why->code == EXIT_UNREACHABLE ? "unknown" : "fail";
+
+	js_put_str(line, "check", check);
+	js_put_str(line, "on", on);
+	js_put_str(line, "state", state);
+	js_put_str(line, "seen", why ? why->message : seen);
+	js_put_str(line, "cure", why ? why->hint : NULL);
+	js_put_str(line, "code", refusal ? refusal->code : NULL);
+	js_put_str(line, "request_id",
+		   refusal && refusal->request_id[0] ? refusal->request_id : NULL);
+	js_put_str(line, "field", why ? field : NULL);
+	text = js_line(line);
+	dprintf(STDOUT_FILENO, LOOK_LINE "%s\n", text);
+}
+
+/* ---- what is tried ---- */
+
+static void try_identity(void)
+{
+	AUTO(err_freep) struct err *why = NULL;
+	AUTO(auto_free) char *account = NULL;
+	AUTO(auto_free) char *arn = NULL;
+	AUTO(auto_free) char *seen = NULL;
+
+	cancel_after(EACH_MS);
+	if (sts_identity(&account, &arn, &why) == 0)
+		seen = mem_format("the job has the rights of %s", arn ? arn : account);
+	tell("inside.identity", NULL, NULL, why, seen);
+}
+
+/* Returns whether the right is there. */
+static bool try_right(struct store *store, enum store_right right, const char *key,
+		      const json_t *place)
+{
+	static const struct {
+		const char *check, *seen;
+	} rows[] = {
+		[STORE_RIGHT_LIST] = { "inside.list", "can be listed" },
+		[STORE_RIGHT_PUT] = { "inside.put", "can be written" },
+		[STORE_RIGHT_GET] = { "inside.get", "can be read" },
+		[STORE_RIGHT_DELETE] = { "inside.delete", "can be deleted from" },
+	};
+	const char *what = js_str(place, "what");
+	AUTO(auto_free) char *seen = mem_format("the %s %s", what, rows[right].seen);
+	AUTO(err_freep) struct err *why = NULL;
+
+	cancel_after(EACH_MS);
+	(void)!store_right_try(store, right, key, what, &why);
+	tell(rows[right].check, js_str(place, "url"), js_str(place, "field"), why, seen);
+	return !why;
+}
+
+static void try_place(const json_t *place)
+{
+	AUTO(store_freep) struct store *store = NULL;
+	AUTO(err_freep) struct err *why = NULL;
+	AUTO(auto_free) char *key = NULL;
+	char chance[HASH_NAME_HEX];
+
+	hash_random_hex(8, chance);
+	key = mem_format(STORE_RIGHT_PROBES "%s/" STORE_RIGHT_PROBE, chance);
+	if (store_open(js_str(place, "url"), &store, &why) < 0) {
+		tell("inside.list", js_str(place, "url"), js_str(place, "field"), why, NULL);
+		return;
+	}
+	try_right(store, STORE_RIGHT_LIST, key, place);
+	if (json_is_true(json_object_get(place, "read_only")) ||
+	    !try_right(store, STORE_RIGHT_PUT, key, place))
+		return;
+	try_right(store, STORE_RIGHT_GET, key, place);
+	try_right(store, STORE_RIGHT_DELETE, key, place);
+}
+
+static void try_secret(const char *name, const char *from)
+{
+	AUTO(err_freep) struct err *why = NULL;
+	AUTO(secret_freep) char *value = NULL;
+	AUTO(auto_free) char *field = mem_format("secrets.%s", name);
+
+	if (!aws_secret_is(from))
+		return; /* the engine hands it over */
+	cancel_after(EACH_MS);
+	(void)!aws_secret_read(from, SECRET_MAX, &value, &why);
+	tell("inside.secret", from, field, why, "the secret can be read");
+}
+
+static int look(const void *task, int news_fd, int orders_fd)
+{
+	const struct agent_config *config = task;
+	json_t *orders = config->order->look, *place, *from;
+	const char *name;
+	size_t i;
+
+	(void)news_fd;
+	(void)orders_fd;
+	if (json_is_true(json_object_get(orders, "identity")))
+		try_identity();
+	json_array_foreach (json_object_get(orders, "places"), i, place)
+		try_place(place);
+	json_object_foreach (json_object_get(orders, "secrets"), name, from)
+		try_secret(name, json_string_value(from));
+	dprintf(STDOUT_FILENO, LOOK_LINE "{}\n");
+	return 0;
+}
+
+/* ---- the agent's side ---- */
+
+bool look_needed(const struct agent_config *config)
+{
+	return config->order->look != NULL;
+}
+
+int look_start(struct helper *helper, const struct agent_config *config, int write_fd,
+	       pid_t *ret_pid, struct err **err)
+{
+	if (helper_start_command(helper, "stoker-look", look, config, sizeof *config, write_fd,
+				 err) < 0)
+		return -1;
+	*ret_pid = helper->pid;
+	return 0;
+}
+
+void look_release(struct helper *helper)
+{
+	if (helper->pid)
+		helper_close(helper);
+}
