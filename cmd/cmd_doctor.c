@@ -176,7 +176,8 @@ int cmd_doctor(const struct args *args, struct err **err)
 	options.read_only = args->given[OPT_READ_ONLY];
 	options.only = args->value[OPT_ONLY];
 	findings = doctor_examine(&options);
-	if (args->given[OPT_INSIDE] && (code = look_inside(args, plan->json, findings, err)) != 0)
+	if (args->given[OPT_INSIDE] && plan &&
+	    (code = look_inside(args, plan->json, findings, err)) != 0)
 		return code;
 	print_all(findings, counts);
 	if (counts[FAIL] > 0 || (args->given[OPT_STRICT] && counts[WARN] + counts[UNKNOWN] > 0))

@@ -73,8 +73,8 @@ struct agent {
 	struct err *lost;             /* why `kept` is false */
 	char *lost_class;             /* failure class of `lost`; NULL: its errno decides */
 	struct tasks tasks;           /* in place of the command, if the order has any */
-	struct helper look;           /* likewise, if the order has it (look.h); pid 0: not started */
-	struct outputs outputs;       /* after the command is over */
+	struct helper look;     /* likewise, if the order has it (look.h); pid 0: not started */
+	struct outputs outputs; /* after the command is over */
 	struct uploader uploader;
 	struct workers workers; /* the checkpointer and the uploader */
 

@@ -1,14 +1,15 @@
 /* Tries what jobs need, where they run: see look.h. */
 #include "jobs/node/look.h"
 
-#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "aws/credentials/secret.h"
 #include "aws/credentials/secrets.h"
 #include "aws/credentials/sts.h"
 #include "aws/http/refusal.h"
+#include "jobs/base/fs/fs.h"
 #include "jobs/base/hash.h"
 #include "jobs/base/process/cancel.h"
 #include "jobs/store/store_right.h"
@@ -17,6 +18,14 @@
 #define SECRET_MAX ((size_t)64 << 10)
 
 /* ---- findings ---- */
+
+/* This process stands for a command: its output is the log. */
+static void say(const char *words)
+{
+	AUTO(auto_free) char *line = mem_format(LOOK_LINE "%s\n", words);
+
+	(void)!fs_write_full(STDOUT_FILENO, line, strlen(line));
+}
 
 /* Writes a finding; why NULL: all is well, with the words of `seen`. */
 static void tell(const char *check, const char *on, const char *field, const struct err *why,
@@ -37,7 +46,7 @@ static void tell(const char *check, const char *on, const char *field, const str
 		   refusal && refusal->request_id[0] ? refusal->request_id : NULL);
 	js_put_str(line, "field", why ? field : NULL);
 	text = js_line(line);
-	dprintf(STDOUT_FILENO, LOOK_LINE "%s\n", text);
+	say(text);
 }
 
 /* ---- what is tried ---- */
@@ -126,7 +135,7 @@ static int look(const void *task, int news_fd, int orders_fd)
 		try_place(place);
 	json_object_foreach (json_object_get(orders, "secrets"), name, from)
 		try_secret(name, json_string_value(from));
-	dprintf(STDOUT_FILENO, LOOK_LINE "{}\n");
+	say("{}");
 	return 0;
 }
 

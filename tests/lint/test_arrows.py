@@ -23,7 +23,7 @@ ARROWS = {
     "data": ["store", "base"],
     "engine": ["store", "aws", "base"],
     "report": ["flow", "base"],
-    "node": ["series", "data", "cache", "checkpoint", "source/archive.h", "store", "aws/credentials/secret.h", "aws/credentials/secrets.h",
+    "node": ["series", "data", "cache", "checkpoint", "source/archive.h", "store", "aws/credentials/secret.h", "aws/credentials/secrets.h", "aws/credentials/sts.h", "aws/http/refusal.h",
              "base"],
     "post": ["base/process/program.h"],
     "launch": [],

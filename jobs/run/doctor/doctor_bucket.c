@@ -196,14 +196,14 @@ void doctor_bucket_region(struct doctor_talk *talk)
 		doctor_finding(talk, DOCTOR_OK, NULL, "the bucket is in %s", region.text);
 }
 
-struct leftovers {
+struct bucket_leftovers {
 	char **keys;
 	size_t count;
 };
 
 static int add_leftover(void *arg, const struct store_object *object, struct err **err)
 {
-	struct leftovers *found = arg;
+	struct bucket_leftovers *found = arg;
 	int64_t modified = object->modified.ms;
 
 	(void)err;
@@ -218,7 +218,7 @@ static void clear_leftovers(const struct bucket *bucket)
 {
 	AUTO(err_freep) struct err *ignored = NULL;
 	AUTO(auto_strv) char **keys = NULL;
-	struct leftovers found = { 0 };
+	struct bucket_leftovers found = { 0 };
 
 	(void)!store_list(bucket->store, STORE_RIGHT_PROBES, add_leftover, &found, &ignored);
 	keys = found.keys;

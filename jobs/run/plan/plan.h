@@ -35,11 +35,10 @@
  *    "length", "width": of phase 1, as spec_length() and spec_width() (absent: no phase 1),
  *    "secrets": {name: where its value comes from},
  *    "metrics": [{"name","regex"}…], "steps": {phase: how many},
- *    "look": what the agent tries in place of the command (jobs/store/order.def; absent: the command
- *            runs), of a run that 'doctor --inside' begins,
- *    "notify": [{"when": […], "command": […] | "webhook": URL}…] (absent: no notifications),
- *    "retry": {…}, "limits": {"deadline_ms", "queue_ms", "start_ms",
- *     "unreachable_ms" (0: none), "cost", "price" (USD, of a node and hour; absent: none,
+ *    "look": what the agent tries in place of the command (jobs/store/order.def; absent: the
+ * command runs), of a run that 'doctor --inside' begins, "notify": [{"when": […], "command": […] |
+ * "webhook": URL}…] (absent: no notifications), "retry": {…}, "limits": {"deadline_ms", "queue_ms",
+ * "start_ms", "unreachable_ms" (0: none), "cost", "price" (USD, of a node and hour; absent: none,
  *     unknown)}, "stall": as in the order (jobs/store/order.h),
  *    "checkpoint": {"url" (absolute; absent: where the command writes), "kind", "sync", "keep",
  *                  "signal", "grace_ms", "on_mismatch"}}
