@@ -32,8 +32,9 @@ static const struct {
 } kinds[DOCTOR_KINDS] = {
 	[DOCTOR_HERE] = { false, false, true },    [DOCTOR_KEYS] = { true, false, false },
 	[DOCTOR_SETTINGS] = { true, false, true }, [DOCTOR_STS] = { true, true, false },
-	[DOCTOR_BUCKET] = { true, true, false },   [DOCTOR_JOBS] = { false, false, false },
-	[DOCTOR_IMAGE] = { true, true, false },    [DOCTOR_BATCH] = { true, true, false },
+	[DOCTOR_PLACE] = { true, true, false },    [DOCTOR_BUCKET] = { true, true, false },
+	[DOCTOR_JOBS] = { false, false, false },   [DOCTOR_IMAGE] = { true, true, false },
+	[DOCTOR_BATCH] = { true, true, false },
 };
 
 /* ---- which checks ---- */
@@ -195,7 +196,7 @@ static struct doctor_talk *add_talk(struct examination *all, enum doctor_kind ki
 	return course->talk;
 }
 
-static void add_places(struct examination *all)
+static void add_places(struct examination *all, enum doctor_kind kind)
 {
 	const json_t *plan = all->options->plan;
 	struct preflight_place places[PREFLIGHT_PLACES + 2];
@@ -213,7 +214,7 @@ static void add_places(struct examination *all)
 		struct doctor_talk *talk = NULL;
 
 		if (places[i].url && places[i].url[0] != '/')
-			talk = add_talk(all, DOCTOR_BUCKET, places[i].url, plan, NULL);
+			talk = add_talk(all, kind, places[i].url, plan, NULL);
 		if (!talk)
 			continue;
 		talk->what = places[i].what;
@@ -252,8 +253,8 @@ static void add_kind(struct examination *all, enum doctor_kind kind)
 {
 	if (kinds[kind].is_aws && all->options->plan && !all->needs_aws)
 		return;
-	if (kind == DOCTOR_BUCKET)
-		add_places(all);
+	if (kind == DOCTOR_PLACE || kind == DOCTOR_BUCKET)
+		add_places(all, kind);
 	else if (kind >= DOCTOR_JOBS)
 		add_jobs(all, kind);
 	else if (!kinds[kind].is_alone)

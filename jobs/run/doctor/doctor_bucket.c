@@ -27,7 +27,8 @@
 
 #define READ_ONLY "--read-only"
 #define NOT_PUT   "the probe was not written"
-#define LEFT      "a probe is there that cannot be deleted"
+
+enum trial_state { TRIAL_DUE, TRIAL_WELL, TRIAL_BAD };
 
 enum probe_state { PROBE_ABSENT, PROBE_THERE, PROBE_REFUSED, PROBE_LEFT };
 
@@ -38,7 +39,9 @@ struct bucket {
 	char *name, *prefix; /* of the bucket, and of the place in it */
 	char *key;           /* of the probe, in the store */
 	enum probe_state probe;
-	bool has_upload; /* in parts, which could not be aborted */
+	enum trial_state trial; /* of the conditions of writes, which leaves the probe */
+	struct err *bad;        /* why it is TRIAL_BAD */
+	bool has_upload;        /* in parts, which could not be aborted */
 };
 
 /* ---- whose probe ---- */
@@ -107,6 +110,7 @@ static void bucket_release(void *own)
 	else if (bucket->probe == PROBE_THERE)
 		(void)!store_delete(bucket->store, bucket->key, &ignored);
 	err_free(bucket->why);
+	err_free(bucket->bad);
 	store_freep(&bucket->store);
 	aws_freep(&bucket->aws);
 	free(bucket->name);
@@ -144,7 +148,25 @@ static struct bucket *bucket_to_write(struct doctor_talk *talk)
 	return NULL;
 }
 
-/* The same once the probe is there. */
+/* Tries the conditions of writes, once. What that did of writing and reading need not be tried
+ * again; where it failed, each right is tried by itself, to tell which is missing. */
+static bool is_well(struct doctor_talk *talk, struct bucket *bucket)
+{
+	AUTO(err_freep) struct err *ignored = NULL;
+
+	if (bucket->trial != TRIAL_DUE)
+		return bucket->trial == TRIAL_WELL;
+	bucket->trial = TRIAL_BAD;
+	if (conditions_try_at(bucket->store, bucket->key, talk->what, &bucket->bad) == 0) {
+		bucket->trial = TRIAL_WELL;
+		bucket->probe = PROBE_THERE;
+		return true;
+	}
+	(void)!store_delete(bucket->store, bucket->key, &ignored);
+	return false;
+}
+
+/* The same as bucket_to_write() once the probe is there. */
 static struct bucket *bucket_with_probe(struct doctor_talk *talk)
 {
 	struct bucket *bucket = bucket_to_write(talk);
@@ -152,6 +174,7 @@ static struct bucket *bucket_with_probe(struct doctor_talk *talk)
 
 	if (!bucket)
 		return NULL;
+	(void)is_well(talk, bucket);
 	if (bucket->probe == PROBE_ABSENT)
 		bucket->probe = store_right_try(bucket->store, STORE_RIGHT_PUT, bucket->key,
 						talk->what, &why) == 0
@@ -256,12 +279,15 @@ void doctor_bucket_put(struct doctor_talk *talk)
 
 	if (!bucket)
 		return;
-	bucket->probe = PROBE_REFUSED;
-	if (store_right_try(bucket->store, STORE_RIGHT_PUT, bucket->key, talk->what, &why) < 0) {
-		doctor_finding_of(talk, why, NULL);
-		return;
+	if (!is_well(talk, bucket)) {
+		bucket->probe = PROBE_REFUSED;
+		if (store_right_try(bucket->store, STORE_RIGHT_PUT, bucket->key, talk->what, &why) <
+		    0) {
+			doctor_finding_of(talk, why, NULL);
+			return;
+		}
+		bucket->probe = PROBE_THERE;
 	}
-	bucket->probe = PROBE_THERE;
 	doctor_finding(talk, DOCTOR_OK, NULL, "the %s can be written", talk->what);
 }
 
@@ -272,7 +298,8 @@ void doctor_bucket_get(struct doctor_talk *talk)
 
 	if (!bucket)
 		return;
-	if (store_right_try(bucket->store, STORE_RIGHT_GET, bucket->key, talk->what, &why) < 0)
+	if (!is_well(talk, bucket) &&
+	    store_right_try(bucket->store, STORE_RIGHT_GET, bucket->key, talk->what, &why) < 0)
 		doctor_finding_of(talk, why, NULL);
 	else
 		doctor_finding(talk, DOCTOR_OK, NULL, "the %s can be read", talk->what);
@@ -352,25 +379,18 @@ void doctor_bucket_delete(struct doctor_talk *talk)
 	doctor_finding(talk, DOCTOR_OK, NULL, "the probe is removed again");
 }
 
-/* With the probe's key, beneath which nothing is by now. */
 void doctor_bucket_conditions(struct doctor_talk *talk)
 {
 	struct bucket *bucket = bucket_to_write(talk);
-	AUTO(err_freep) struct err *why = NULL;
 
 	if (!bucket)
 		return;
-	if (bucket->probe == PROBE_THERE && store_delete(bucket->store, bucket->key, &why) < 0)
-		bucket->probe = PROBE_LEFT;
-	if (bucket->probe == PROBE_REFUSED || bucket->probe == PROBE_LEFT) {
-		doctor_finding_untried(talk, bucket->probe == PROBE_LEFT ? LEFT : NOT_PUT);
-		return;
-	}
-	bucket->probe = PROBE_ABSENT;
-	if (conditions_try_at(bucket->store, bucket->key, talk->what, &why) < 0)
-		doctor_finding_of(talk, why, NULL);
-	else
+	if (is_well(talk, bucket))
 		doctor_finding(talk, DOCTOR_OK, NULL,
 			       "writes that must not overwrite are refused, and replacements are "
 			       "done of the known content alone");
+	else if (bucket->probe == PROBE_REFUSED)
+		doctor_finding_untried(talk, NOT_PUT);
+	else
+		doctor_finding_of(talk, bucket->bad, NULL);
 }

@@ -12,7 +12,8 @@ enum doctor_kind {
 	DOCTOR_KEYS,     /* whoever gives the credentials */
 	DOCTOR_SETTINGS, /* what requests are made with */
 	DOCTOR_STS,
-	DOCTOR_BUCKET, /* each place of the plan */
+	DOCTOR_PLACE,  /* each place of the plan: what is looked at */
+	DOCTOR_BUCKET, /* the same: what is written, with a probe */
 	DOCTOR_JOBS,   /* no service: what jobs are made of, for each plan of jobs, as below */
 	DOCTOR_IMAGE,
 	DOCTOR_BATCH,

@@ -152,24 +152,25 @@ static int try_same(struct trial *trial, struct err **err)
 
 int conditions_try_at(struct store *store, const char *key, const char *what, struct err **err)
 {
-	AUTO(err_freep) struct err *ignored = NULL;
 	struct trial trial = { .store = store, .what = what, .key = key };
-	int result = try_absent(&trial, err) < 0 || try_same(&trial, err) < 0 ? -1 : 0;
 
-	/* A failure is ignored: the right to delete is tried when a run begins, and later probes
-	 * remove leftovers. */
-	(void)!store_delete(store, key, &ignored);
-	return result;
+	return try_absent(&trial, err) < 0 || try_same(&trial, err) < 0 ? -1 : 0;
 }
 
 int conditions_try(struct store *store, const char *what, struct err **err)
 {
+	AUTO(err_freep) struct err *ignored = NULL;
 	AUTO(auto_free) char *key = NULL;
 	char chance[HASH_NAME_HEX];
+	int result;
 
 	if (store_directory(store))
 		return 0;
 	hash_random_hex(8, chance);
 	key = mem_format(PREFLIGHT_KEY "%s", chance);
-	return conditions_try_at(store, key, what, err);
+	result = conditions_try_at(store, key, what, err);
+	/* A failure is ignored: the right to delete is tried when a run begins, and later probes
+	 * remove leftovers. */
+	(void)!store_delete(store, key, &ignored);
+	return result;
 }

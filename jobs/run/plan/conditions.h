@@ -22,7 +22,7 @@
  *   EXIT_UNREACHABLE  no verdict: 409, 503 and lost replies to the last attempt
  * `what` is what the store is to the run ("state"). Stores on a disk need no trial. */
 int conditions_try(struct store *store, const char *what, struct err **err);
-/* The same with this key, beneath which nothing is. */
+/* The same with this key, beneath which nothing is yet; the object stays, if there is one. */
 int conditions_try_at(struct store *store, const char *key, const char *what, struct err **err);
 
 /* Returns "s3://bucket" of a store's URL, the unit that keeps conditions or does not. The caller
