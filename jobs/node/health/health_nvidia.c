@@ -82,6 +82,17 @@ static bool leave_out(const struct tool_result *result, const char *fields[], si
 	return false;
 }
 
+/* A driver may name the GPU that it lost in front of the rows of the others. */
+static char *last_words(const struct tool_result *result, const char *aside)
+{
+	AUTO(sb_release) struct sb words = SB_INIT_MAX(300);
+
+	if (!aside || result->err.len > 0)
+		return health_tool_last_words(result);
+	text_escape(&words, aside, strlen(aside), false);
+	return sb_take(&words);
+}
+
 /* Asks for fields, of which the first is known to each driver; those that this one does not know
  * are missing in the rows. The list is NULL-terminated. */
 static void ask(struct checkup *c, const char *option, const char *const *wanted,
@@ -99,6 +110,7 @@ static void ask(struct checkup *c, const char *option, const char *const *wanted
 	while (!ret->rows && !ret->words) {
 		AUTO(health_tool_release) struct tool_result result = { 0 };
 		AUTO(sb_release) struct sb query = SB_INIT;
+		AUTO(auto_free) char *aside = NULL;
 		AUTO(err_freep) struct err *why = NULL;
 		char *argv[] = { program, NULL, (char[]){ "--format=csv" }, NULL };
 
@@ -108,14 +120,14 @@ static void ask(struct checkup *c, const char *option, const char *const *wanted
 		argv[1] = query.text;
 		if (!run(c, argv, SMI_MS, &result, ret) || leave_out(&result, fields, &count))
 			continue;
-		ret->rows = health_smi_parse(result.out.text, result.out.len, fields[0], &why);
+		ret->rows =
+			health_smi_parse(result.out.text, result.out.len, fields[0], &aside, &why);
 		if (ret->rows && result.status == 0)
 			return;
-		ret->words = health_tool_last_words(&result);
-		if (result.status == 0) {
-			free(ret->words);
+		if (result.status == 0)
 			ret->words = mem_copy(why->message);
-		}
+		else
+			ret->words = last_words(&result, ret->rows ? aside : NULL);
 	}
 }
 
@@ -145,12 +157,22 @@ static int64_t number_of(const json_t *gpus, const char *uuid)
 	return number;
 }
 
+/* Says what the driver shows in place of a figure. */
+static void say_silent(struct checkup *c, const char *check, const char *shown, const char *of)
+{
+	AUTO(sb_release) struct sb safe = SB_INIT_MAX(100);
+
+	text_escape(&safe, shown, strlen(shown), false);
+	health_checkup_say(c, check, ROW_UNCHECKED, SMI " shows %s for %s", safe.text, of);
+}
+
 /* Nothing of ours is on them yet: whoever is, is foreign. */
 static void check_users(struct checkup *c, const json_t *gpus)
 {
 	static const char *const fields[] = { "gpu_uuid", "pid", "process_name", NULL };
 	AUTO(answer_release) struct answer apps = { 0 };
 	json_auto_t *processes = json_array();
+	const char *silent = NULL;
 	const json_t *app;
 	int64_t pid;
 	size_t i;
@@ -162,16 +184,22 @@ static void check_users(struct checkup *c, const json_t *gpus)
 		return;
 	}
 	json_array_foreach (apps.rows, i, app) {
-		json_t *one = json_object();
+		json_t *one;
 
-		if (!health_smi_count(js_str(app, "pid"), &pid))
-			pid = 0;
+		/* A GPU that does not tell its processes has a row all the same. */
+		if (!health_smi_count(js_str(app, "pid"), &pid)) {
+			silent = js_str(app, "pid");
+			continue;
+		}
+		one = json_object();
 		js_put(one, "device", json_integer(number_of(gpus, js_str(app, "gpu_uuid"))));
 		js_put(one, "pid", json_integer(pid));
 		js_put_str(one, "command", js_str(app, "process_name"));
 		json_array_append_new(processes, one);
 	}
 	health_say_processes(c, processes);
+	if (silent && json_array_size(processes) == 0)
+		say_silent(c, "processes", silent, "the process of a GPU");
 }
 
 void health_nvidia_devices(struct checkup *c)
@@ -227,11 +255,18 @@ static int look_at(struct checkup *c, const json_t *gpus, const char *check, con
 
 		for (n = 0; n < STK_LENGTH(counters); n++) {
 			const char *shown = js_str(gpu, counters[n].column);
+			const char *broken = health_smi_broken(shown);
 			int64_t count;
 
 			if (strcmp(counters[n].check, check) != 0)
 				continue;
 			*ret_shown = shown ? shown : *ret_shown;
+			/* Said once: the first of the counters has a check to itself. */
+			if (broken && n == 0)
+				health_checkup_say(c, check, ROW_SICK,
+						   SMI " says of GPU %zu: %s; have the machine "
+						       "restarted, or replaced",
+						   i, broken);
 			if (!health_smi_count(shown, &count))
 				continue;
 			/* That none failed does not say that none waits. */
@@ -251,12 +286,10 @@ static void check_counters(struct checkup *c, const json_t *gpus, const char *ch
 	size_t before = json_array_size(c->rows), count = json_array_size(gpus);
 	const char *shown = NULL;
 	int silent = look_at(c, gpus, check, &shown);
-	AUTO(sb_release) struct sb safe = SB_INIT_MAX(100);
+	AUTO(auto_free) char *of = mem_format("%d of %zu GPUs", silent, count);
 
-	text_escape(&safe, shown ? shown : "nothing", strlen(shown ? shown : "nothing"), false);
 	if (silent > 0)
-		health_checkup_say(c, check, ROW_UNCHECKED, SMI " shows %s for %d of %zu GPUs",
-				   safe.text, silent, count);
+		say_silent(c, check, shown ? shown : "nothing", of);
 	else if (json_array_size(c->rows) == before)
 		health_checkup_say(c, check, ROW_OK, "%zu GPUs without %s", count, none);
 }

@@ -51,32 +51,51 @@ static size_t heading(char *line, const char *column, char *names[COLUMNS_MAX])
 	return found ? count : 0;
 }
 
-static void add_row(json_t *rows, char *line, char *names[COLUMNS_MAX], size_t columns)
+/* Returns false for a line that is no row. */
+static bool add_row(json_t *rows, char *line, char *names[COLUMNS_MAX], size_t columns)
 {
 	char *cells[COLUMNS_MAX];
 	json_t *row;
 
 	if (split(line, cells, columns) != columns || json_array_size(rows) >= ROWS_MAX)
-		return;
+		return false;
 	row = json_object();
 	for (size_t i = 0; i < columns; i++)
 		js_put(row, names[i], js_text(cells[i], strlen(cells[i])));
 	json_array_append_new(rows, row);
+	return true;
 }
 
-json_t *health_smi_parse(const char *text, size_t len, const char *column, struct err **err)
+/* Keeps the line in *ret unless it is blank. */
+static void keep(const char *line, size_t len, char **ret)
+{
+	while (len > 0 && strchr(" \t\r", line[len - 1]))
+		len--;
+	if (len == 0)
+		return;
+	free(*ret);
+	*ret = mem_copy_n(line, len);
+}
+
+json_t *health_smi_parse(const char *text, size_t len, const char *column, char **ret_aside,
+			 struct err **err)
 {
 	AUTO(auto_free) char *copy = mem_copy_n(text, len);
+	AUTO(auto_free) char *aside = NULL;
 	json_t *rows = json_array();
 	char *names[COLUMNS_MAX], *save = NULL;
 	size_t columns = 0;
 
 	for (char *line = strtok_r(copy, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
-		if (columns > 0)
-			add_row(rows, line, names, columns);
-		else
-			columns = heading(line, column, names);
+		size_t length = strlen(line);
+		bool known = columns > 0 ? add_row(rows, line, names, columns)
+					 : (columns = heading(line, column, names)) > 0;
+
+		if (!known)
+			keep(text + (line - copy), length, &aside);
 	}
+	if (ret_aside)
+		*ret_aside = TAKE(aside);
 	if (columns > 0)
 		return rows;
 	json_decref(rows);
@@ -94,6 +113,20 @@ char *health_smi_unknown(const char *text, size_t len)
 	if (!end || !text_starts(end, "\" is not a valid field to query"))
 		return NULL;
 	return mem_copy_n(name, (size_t)(end - name));
+}
+
+const char *health_smi_broken(const char *cell)
+{
+	static const char *const words[] = { "GPU is lost", "GPU requires reset" };
+
+	for (size_t i = 0; cell && i < STK_LENGTH(words); i++) {
+		size_t length = strlen(words[i]);
+
+		if (cell[0] == '[' && strncasecmp(cell + 1, words[i], length) == 0 &&
+		    strcmp(cell + 1 + length, "]") == 0)
+			return words[i];
+	}
+	return NULL;
 }
 
 bool health_smi_count(const char *text, int64_t *ret)

@@ -7,7 +7,7 @@
 static json_t *parsed(const char *text, const char *column)
 {
 	AUTO(err_freep) struct err *err = NULL;
-	json_t *rows = health_smi_parse(text, strlen(text), column, &err);
+	json_t *rows = health_smi_parse(text, strlen(text), column, NULL, &err);
 
 	if (!rows)
 		assert_non_null(strstr(err->message, column));
@@ -52,6 +52,47 @@ static void a_field_that_is_not_known_is_named(void **state)
 		assert_null(health_smi_unknown(others[i], strlen(others[i])));
 }
 
+/* A driver names the GPU that it lost in front of the others, or behind them. */
+static void a_line_aside_is_kept(void **state)
+{
+	static const struct {
+		const char *text, *aside;
+	} tests[] = {
+		{ "index, name\n0, A\n", NULL },
+		{ "GPU1 is gone: Unknown Error\r\nindex, name\n0, A\n",
+		  "GPU1 is gone: Unknown Error" },
+		{ "first\nindex, name\n0, A\n \t\r\nthe last\n\n", "the last" },
+		{ "no, heading\n", "no, heading" },
+		{ "", NULL },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < STK_LENGTH(tests); i++) {
+		AUTO(auto_free) char *aside = NULL;
+		AUTO(err_freep) struct err *err = NULL;
+		json_auto_t *rows = health_smi_parse(tests[i].text, strlen(tests[i].text), "index",
+						     &aside, &err);
+
+		assert_true((rows == NULL) == (err != NULL));
+		if (tests[i].aside ? !aside || strcmp(aside, tests[i].aside) != 0 : aside != NULL)
+			fail_msg("%s: %s", tests[i].text, aside ? aside : "none");
+	}
+}
+
+static void a_broken_gpu_says_so_in_its_row(void **state)
+{
+	static const char *const others[] = {
+		"", "[N/A]", "[Unknown Error]", "GPU is lost", "[GPU is lost", "[GPU is lost] "
+	};
+
+	(void)state;
+	assert_string_equal(health_smi_broken("[GPU is lost]"), "GPU is lost");
+	assert_string_equal(health_smi_broken("[Gpu Requires Reset]"), "GPU requires reset");
+	assert_null(health_smi_broken(NULL));
+	for (size_t i = 0; i < STK_LENGTH(others); i++)
+		assert_null(health_smi_broken(others[i]));
+}
+
 static void only_figures_count(void **state)
 {
 	static const char *const none[] = { "[N/A]",
@@ -85,6 +126,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(columns_are_found_by_their_names),
 		cmocka_unit_test(a_field_that_is_not_known_is_named),
+		cmocka_unit_test(a_line_aside_is_kept),
+		cmocka_unit_test(a_broken_gpu_says_so_in_its_row),
 		cmocka_unit_test(only_figures_count),
 	};
 
