@@ -146,7 +146,7 @@ static void tell_valid(const char *path, const json_t *ways)
 	AUTO(sb_release) struct sb missing = SB_INIT;
 	AUTO(auto_free) char *with = NULL;
 	AUTO(auto_free) char *lacks = NULL;
-	const json_t *way;
+	const json_t *way, *field;
 	size_t i;
 
 	json_array_foreach (ways, i, way) {
@@ -159,6 +159,8 @@ static void tell_valid(const char *path, const json_t *ways)
 	}
 	with = field_words_list(whole.text, missing.len ? " or " : " and ");
 	lacks = field_words_list(missing.text, " and ");
+	json_array_foreach (json_object_get(json_array_get(ways, 0), "missing"), i, field)
+		spec_args_incomplete(path, json_string_value(field), with);
 	if (missing.len)
 		out_line("%s is valid with --use %s; without a profile it lacks %s", path, with,
 			 lacks);

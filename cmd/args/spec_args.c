@@ -222,6 +222,23 @@ int spec_args_check(const struct args *args, const char *path, json_t **ret_ways
 	return result < 0 ? (int)EXIT_SPEC : 0;
 }
 
+void spec_args_incomplete(const char *path, const char *field, const char *profiles)
+{
+	AUTO(auto_free) char *message = mem_format("without a profile '%s' is missing", field);
+	AUTO(auto_free) char *hint = mem_format("choose one: --use %s", profiles);
+	const struct problem problem = {
+		.file = (char *)path,
+		.field = (char *)field,
+		.message = message,
+		.hint = hint,
+		.lint = true,
+		.remark = true,
+	};
+
+	if (out_is_json())
+		print_object(&problem);
+}
+
 /* Ends a command whose spec has problems, which are printed. For programs an error follows them. */
 static int end_with_problems(const char *path, enum exit_code code, const char *what,
 			     struct err **err)

@@ -15,6 +15,9 @@ int spec_from_args(const struct args *args, const char *path, struct spec **ret,
  * Returns the same; *ret_ways is that of spec_check(), a new reference whatever is returned. */
 int spec_args_check(const struct args *args, const char *path, json_t **ret_ways, struct err **err);
 
+/* Prints for a program that a field is missing unless a profile is chosen: the spec is valid. */
+void spec_args_incomplete(const char *path, const char *field, const char *profiles);
+
 /* Loads the first operand for a command that makes something of it without running it: warnings,
  * also of features that this version lacks, go to stderr, and with --json nowhere. Problems of the
  * spec give an exit code as below. */

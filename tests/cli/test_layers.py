@@ -182,6 +182,10 @@ def test_a_spec_may_be_complete_only_with_a_profile(place):
     said = place.stoker("validate")
     assert said.code == 0 and \
         said.out == "stoker.yaml is valid with --use dev or big; without a profile it lacks command\n"
+    remark, = place.stoker("--json", "validate").lines
+    assert remark == {"file": "stoker.yaml", "line": 0, "column": 0, "field": "command", "lint": True, "remark": True,
+                      "message": "without a profile 'command' is missing", "hint": "choose one: --use dev or big"}
+    assert place.stoker("--json", "validate", "--use", "dev").lines == []
     assert place.stoker("plan", "--use", "dev").code == 0
     said = place.stoker("plan")
     assert said.code == 3 and "'command' is missing" in said.err
