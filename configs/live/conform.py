@@ -1,41 +1,54 @@
-"""Tries on a live account what configs/live/rows.yaml takes for granted, for the rows that cost requests alone.
+"""Tries on a live account what configs/live/rows.yaml takes for granted.
 
-  configs/live/conform --region us-west-2 --bucket my-bucket [--role ARN] [--rows 's3-*'] [--budget 2] [--yes]
+  configs/live/conform --region us-west-2 --bucket my-bucket [--role ARN] [--queue my-queue] [--rows 's3-*'] [--budget 2]
   configs/live/conform --region us-west-2 --bucket my-bucket --clean
 
-Each row that is chosen is printed with its estimate, and the sum; nothing is sent before you have said yes. A row without a
-trial is listed as not tried. A row with `named: true` is chosen by its whole id alone. What is made begins with
-"stoker-conform-", is tagged, and is removed at the end, also after a signal; --clean removes what a killed one has left,
-of this folder's run, or without one of all runs. A repeat in the same folder (--output) goes on where it was. A bucket
-with versions keeps those of what is removed: name one without.
+Each row that is chosen is printed with its estimate, and the sum. Then `stoker doctor` looks at the bucket, and for rows
+with jobs at a spec with queue and role: what it finds to fail ends all. It writes a probe, and removes it. Nothing else is
+sent before you have said yes.
+
+Jobs on AWS Batch go to --queue, on its smallest type, those on SageMaker take ml.m5.large and need --role; so does a job
+on AWS Batch that wants a role. So the role lets sagemaker.amazonaws.com and ecs-tasks.amazonaws.com assume it, and may use
+the bucket. A row whose options are missing, or that has no trial, is listed as not tried. A row with `named: true`, such as
+those with accelerators, is chosen by its whole id alone.
+
+What is made is called "stoker-conform-…" (jobs of the built stoker "stk-stoker-conform-…"), is tagged, and is ended and
+removed at the end, also after a signal; --clean does so for what a killed one has left: of this folder's run, or without
+one of all runs, on --queue or all queues. Jobs end by themselves after a quarter of an hour. A repeat in the same folder
+(--output) goes on where it was. Lines in CloudWatch Logs stay. A bucket with versions keeps those of what is removed: name
+one without.
 
 The folder gets results.json and results.md, a table without account, names and ARNs.
 
 Exit codes: 0 all that was tried is as taken; 1 a row is otherwise; 2 wrong options or rows; 4 nothing was begun (not asked,
-above the budget, no access), or something could not be removed; 128 and the number of a signal that ended it.
+above the budget, no access, doctor), or something could not be ended or removed; 128 and the number of a signal that ended
+it.
 """
 
 import argparse
+import contextlib
 import datetime
 import fnmatch
-import hashlib
-import json
-import os
-import re
-import secrets
 import signal
 import subprocess
 import sys
-from pathlib import Path
+from collections import Counter
 
 import botocore.exceptions
+import clean
+import jobs
+import lab as labs
+import results as kept
 import rows
-import trials
+import runs
+import trials_batch  # noqa: F401
+import trials_requests  # noqa: F401
+import trials_runs  # noqa: F401
+import trials_sagemaker  # noqa: F401
+from results import VERDICTS, mask
 
-ROOT = Path(__file__).resolve().parents[2]
 DONE, OTHERWISE, USAGE, REFUSED = 0, 1, 2, 4
 SIGNALS = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
-VERDICTS = ("as taken", "otherwise")
 
 
 def say(text):
@@ -52,73 +65,17 @@ def options(words):
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--region", required=True)
     parser.add_argument("--bucket", required=True)
-    parser.add_argument("--role", help="a role of SageMaker's, for the rows that make something with one")
+    parser.add_argument("--role", metavar="ARN", help="of jobs, and of what else is made with one")
+    parser.add_argument("--queue", metavar="NAME", help="of AWS Batch, for its jobs")
+    parser.add_argument("--image", metavar="URL", help=f"of jobs, with python3; default: {jobs.BATCH_IMAGE} on AWS Batch, "
+                        "AWS's for PyTorch on CPUs on SageMaker")
     parser.add_argument("--rows", action="append", metavar="GLOB", help="which rows; repeatable; default: all")
     parser.add_argument("--budget", type=float, default=2.0, metavar="USD")
     parser.add_argument("--yes", action="store_true", help="do not ask")
-    parser.add_argument("--clean", action="store_true", help="only remove what is left")
+    parser.add_argument("--clean", action="store_true", help="only end and remove what is left")
     parser.add_argument("--output", default="stoker-conform", metavar="FOLDER")
-    parser.add_argument("--stoker", metavar="FILE", help="whose version is named; default: build/release/stoker")
+    parser.add_argument("--stoker", metavar="FILE", help="default: build/release/stoker")
     return parser.parse_args(words)
-
-
-# ---- results
-
-
-class Results:
-    """What was seen so far, in the folder."""
-
-    def __init__(self, folder, region, bucket):
-        self.path = Path(folder) / "results.json"
-        self.is_new = not self.path.exists()
-        self.data = {"version": 1, "nonce": secrets.token_hex(8), "region": region, "rows": {}}
-        if not self.is_new:
-            try:
-                self.data = json.loads(self.path.read_text("utf-8"))
-                seen = self.data["nonce"], self.data["region"], self.data["of"]
-                known = {name: row["verdict"] for name, row in self.data["rows"].items()}
-            except (OSError, ValueError, KeyError, TypeError) as error:
-                refuse(USAGE, f"'{self.path}' is no file of results ({error!r}): name another --output")
-            if seen[1:] != (region, self.digest(bucket)) or not re.fullmatch(r"[0-9a-f]{16}", seen[0]):
-                refuse(USAGE, f"'{self.path}' is of another region or bucket: name another --output")
-            self.done = {name for name, verdict in known.items() if verdict in VERDICTS}
-        else:
-            self.data["of"], self.done = self.digest(bucket), set()
-
-    @property
-    def nonce(self):
-        return self.data["nonce"]
-
-    def digest(self, bucket):
-        return hashlib.sha256(f"{self.nonce} {bucket}".encode()).hexdigest()[:16]
-
-    def write(self, name, text):
-        path = self.path.with_name(name)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        beside = path.with_name(f".{name}.new")
-        beside.write_text(text, "utf-8")
-        os.replace(beside, path)
-
-    def save(self, live):
-        self.write("results.json", json.dumps(self.data, indent=2, ensure_ascii=False) + "\n")
-        self.write("results.md", self.table(live))
-
-    def table(self, live):
-        lines = [f"{self.data['date']}, {self.data['region']}, {self.data['stoker']}", "",
-                 "| row | taken for granted | verdict | seen | requests |", "|---|---|---|---|---|"]
-        for name in (each["id"] for each in live.all if each["id"] in self.data["rows"]):
-            row = self.data["rows"][name]
-            cells = (f"`{name}`", live.rows[name]["statement"], row["verdict"], row["seen"],
-                     ", ".join(row["requests"]))
-            lines.append("| " + " | ".join(map(rows.cell, cells)) + " |")
-        return "\n".join(lines) + "\n"
-
-
-def mask(text, lab):
-    """Without ARNs, account numbers and the names of bucket and role."""
-    text = re.sub(r"arn:aws[\w-]*:[^\s'\",;)]*", "<arn>", text)
-    text = re.sub(r"(?<!\d)\d{12}(?!\d)", "<account>", text)
-    return re.sub(rf"(?<![\w-]){re.escape(lab.bucket)}(?![\w-])", "<bucket>", text)
 
 
 # ---- which rows
@@ -134,52 +91,105 @@ def chosen(live, globs):
     return found
 
 
-def why_not(row, args):
-    """Why a row is not tried; None: it is."""
-    if row["id"] not in trials.TRIALS:
-        return "conform has no trial of this row"
-    if row["id"] in trials.NEED_ROLE and not args.role:
-        return "it needs --role"
+def ask_queue(lab, live, args):
+    """The queue, by whose smallest type jobs are estimated; why there is none, or None."""
+    if not args.queue:
+        return "it needs --queue"
+    try:
+        lab.queue = jobs.Queue(lab, args.queue, live.machines)
+    except (labs.NotTried, *clean.PROBLEMS) as error:
+        return str(error)
+    live.estimate["smallest"] = lab.queue.smallest
     return None
 
 
-def may_begin(tried, args):
-    """Prints what it costs, and asks. Ends with REFUSED if it may not."""
+def why_not(row, args, no_queue, lab):
+    """Why a row is not tried; None: it is."""
+    name, shape = row["id"], row["shape"]
+    if name not in labs.TRIALS:
+        return "conform has no trial of this row"
+    if name in labs.NEEDS_ROLE and not args.role:
+        return "it needs --role"
+    if name in labs.NEEDS_QUEUE and no_queue:
+        return no_queue
+    if shape["by"] == "batch" and shape.get("nodes", 1) > 1 and lab.queue.is_spot:
+        return "the queue has Spot machines alone, which run no job of several nodes"
+    return None
+
+
+def cost(live, row):
+    """In USD, by the queue's smallest type."""
+    by_queue = row["shape"]["by"] == "batch" and "type" not in row["shape"]
+    return live.usd(row["shape"]) if by_queue else row["shape"]["usd"]
+
+
+def estimate(live, tried, args):
+    """Prints what it costs. Ends with REFUSED if that is too much, or nobody can be asked."""
     for row in tried:
-        say(f"{row['id']}: {row['shape']['usd']:.2f} USD: {row['shape']['does']}")
-    usd = sum(row["shape"]["usd"] for row in tried)
+        say(f"{row['id']}: {cost(live, row):.2f} USD: {row['shape']['does']}")
+    usd = sum(cost(live, row) for row in tried)
     say(f"{len(tried)} rows, {usd:.2f} USD at most")
     if usd > args.budget:
         refuse(REFUSED, f"that is above the budget of {args.budget:.2f} USD; nothing was begun")
-    if args.yes:
-        return
-    if not sys.stdin.isatty():
+    if not args.yes and not sys.stdin.isatty():
         refuse(REFUSED, "without a terminal say --yes; nothing was begun")
-    if input("Begin? [y/N] ").strip().lower() not in ("y", "yes"):
+
+
+def ask(args):
+    if not args.yes and input("Begin? [y/N] ").strip().lower() not in ("y", "yes"):
         refuse(REFUSED, "nothing was begun")
 
 
-def version_of(args):
-    program = args.stoker or ROOT / "build/release/stoker"
+# ---- before all
+
+
+@contextlib.contextmanager
+def heard(lab):
+    """A signal ends what is under way in order."""
+    before = {each: signal.signal(each, lambda number, _: setattr(lab, "ended", number)) for each in SIGNALS}
     try:
-        done = subprocess.run([program, "--version"], capture_output=True, text=True, check=True)
-    except (OSError, subprocess.CalledProcessError) as error:
-        refuse(USAGE, f"cannot ask stoker for its version ({error}): build it, or name it by --stoker")
-    return done.stdout.split("\n")[0]
+        yield
+    finally:
+        for each in SIGNALS:
+            signal.signal(each, before[each])
+
+
+def examine(lab, tried):
+    """stoker's doctor. Ends with REFUSED if it finds what will fail; returns a signal's exit code, or 0."""
+    engines = sorted({row["shape"]["by"] for row in tried} & set(clean.PLACES))
+    try:
+        with heard(lab):
+            found = lab.stoker.doctor(engines)
+    except labs.Ended as error:
+        lab.ended = None
+        remove(lab, lab.name, [])
+        return 128 + error.args[0]
+    except (labs.NotTried, OSError, ValueError, subprocess.SubprocessError) as error:
+        refuse(REFUSED, f"doctor: {mask(str(error), lab)}; nothing was begun")
+    for row in found:
+        if row["state"] != "ok":
+            on = f" of {row['on']}" if row.get("on") else ""
+            cure = f"; cure: {row['cure']}" if row.get("cure") else ""
+            say(mask(f"doctor: {row['state']}: {row['check']}{on}: {row.get('seen')}{cure}", lab))
+    counts = Counter(row["state"] for row in found)
+    say("doctor: " + ", ".join(f"{count} {state}" for state, count in sorted(counts.items())))
+    if counts["fail"]:
+        refuse(REFUSED, "doctor has found what will fail; nothing was begun")
+    return DONE
 
 
 # ---- trying
 
 
-def attempt(lab, row):
+def attempt(lab, live, row):
     """One row: what becomes of it in the results."""
     lab.ids = []
     try:
-        taken, seen = trials.TRIALS[row["id"]](lab)
+        taken, seen = labs.TRIALS[row["id"]](lab)
         verdict = VERDICTS[0] if taken else VERDICTS[1]
-    except (trials.NotTried, botocore.exceptions.BotoCoreError, botocore.exceptions.ClientError) as error:
+    except (labs.NotTried, *clean.PROBLEMS) as error:
         verdict, seen = "not tried", str(error) or type(error).__name__
-    return {"verdict": verdict, "seen": mask(seen, lab), "requests": lab.ids, "at": now(), "usd": row["shape"]["usd"]}
+    return {"verdict": verdict, "seen": mask(seen, lab), "requests": lab.ids, "at": now(), "usd": cost(live, row)}
 
 
 def now():
@@ -187,19 +197,17 @@ def now():
 
 
 def try_all(lab, live, results, tried):
-    """Tries the rows that are not done; returns 0, or the signal's exit code. What is left is removed in any case."""
+    """Tries the rows; returns 0, or the signal's exit code. What is left is removed in any case."""
     code = DONE
     try:
         if not results.is_new:
-            trials.clean(lab, lab.name)  # of a run that was killed
+            clean.Clean(lab, lab.name, results.data["places"], queues_of(lab, results.data["places"]))  # of a run that was killed
         for row in tried:
-            if row["id"] in results.done:
-                continue
             lab.go_on()
-            results.data["rows"][row["id"]] = found = attempt(lab, row)
+            results.data["rows"][row["id"]] = found = attempt(lab, live, row)
             results.save(live)
             say(f"{row['id']}: {found['verdict']} ({found['seen']})")
-    except trials.Ended as error:
+    except labs.Ended as error:
         code = 128 + error.args[0]
     except botocore.exceptions.ClientError as error:
         print(f"conform: {mask(str(error), lab)}", file=sys.stderr)
@@ -208,14 +216,23 @@ def try_all(lab, live, results, tried):
         for each in SIGNALS:
             signal.signal(each, signal.SIG_IGN)
         lab.ended = None
-        left = remove(lab, lab.name)
+        left = remove(lab, lab.name, results.data["places"])
     return code or left
 
 
-def remove(lab, prefix):
+def queues_of(lab, places):
+    """Where it may have jobs: its queue, or all."""
+    if "batch" not in places or lab.queue_name:
+        return [lab.queue_name] if lab.queue_name else []
+    pages = lab.client("batch").get_paginator("describe_job_queues").paginate()
+    return [row["jobQueueName"] for page in pages for row in page["jobQueues"]]
+
+
+def remove(lab, prefix, places):
     try:
-        count, untold = trials.clean(lab, prefix)
-    except (botocore.exceptions.BotoCoreError, botocore.exceptions.ClientError) as error:
+        done = clean.Clean(lab, prefix, places, queues_of(lab, places))
+        count, untold = done.count, done.untold
+    except clean.PROBLEMS as error:
         count, untold = 0, [str(error)]
     if count:
         say(f"removed {count} of {prefix}…")
@@ -224,39 +241,61 @@ def remove(lab, prefix):
     return REFUSED if untold else DONE
 
 
+def begin(args):
+    """(results, lab) of these options."""
+    try:
+        results = kept.Results(args.output, args.region, args.bucket)
+    except kept.Unusable as error:
+        refuse(USAGE, error)
+    try:
+        lab = labs.Lab(args.region, args.bucket, results.nonce, args.role)
+    except botocore.exceptions.BotoCoreError as error:
+        refuse(REFUSED, f"{error}; nothing was begun")
+    lab.queue_name, lab.image = args.queue, args.image
+    return results, lab
+
+
 def main(words):
     args = options(words)
     live = rows.Live()
     wrong = list(live.problems())
     if wrong:
         refuse(USAGE, "\n".join(wrong))
-    results = Results(args.output, args.region, args.bucket)
-    try:
-        lab = trials.Lab(args.region, args.bucket, results.nonce, args.role)
-    except botocore.exceptions.BotoCoreError as error:
-        refuse(REFUSED, f"{error}; nothing was begun")
+    results, lab = begin(args)
     if args.clean:
-        return remove(lab, trials.PREFIX if results.is_new else lab.name)
+        everywhere = results.is_new
+        return remove(lab, labs.PREFIX if everywhere else lab.name, clean.PLACES if everywhere else results.data["places"])
+    lab.stoker = runs.Stoker(lab, args.stoker)
+    try:
+        version = lab.stoker.version()
+    except (OSError, subprocess.CalledProcessError) as error:
+        refuse(USAGE, f"cannot ask stoker for its version ({error}): build it, or name it by --stoker")
     everything = chosen(live, args.rows or ["*"])
-    reasons = {row["id"]: why_not(row, args) for row in everything}
-    tried = [row for row in everything if not reasons[row["id"]]]
+    no_queue = ask_queue(lab, live, args) if labs.NEEDS_QUEUE & {row["id"] for row in everything} else None
+    reasons = {row["id"]: why_not(row, args, no_queue, lab) for row in everything}
+    tried = [row for row in everything if not reasons[row["id"]] and row["id"] not in results.done]
     for row in everything:
         if reasons[row["id"]] and row["id"] not in results.done:
-            results.data["rows"][row["id"]] = {"verdict": "not tried", "seen": reasons[row["id"]], "requests": [],
-                                               "at": now(), "usd": row["shape"]["usd"]}
-    results.data.update(date=now()[:10], stoker=version_of(args))
-    may_begin([row for row in tried if row["id"] not in results.done], args)
+            results.data["rows"][row["id"]] = {"verdict": "not tried", "seen": mask(reasons[row["id"]], lab),
+                                               "requests": [], "at": now(), "usd": cost(live, row)}
+    ids = {row["id"] for row in tried}
+    places = {place for place, needed in (("batch", labs.NEEDS_QUEUE), ("sagemaker", labs.NEEDS_ROLE)) if needed & ids}
+    results.data.update(date=now()[:10], stoker=version,
+                        places=sorted(places | set(results.data["places"])))
+    estimate(live, tried, args)
+    if tried and (code := examine(lab, tried)):
+        return code
+    ask(args)
     try:
         lab.location()
-    except (botocore.exceptions.BotoCoreError, botocore.exceptions.ClientError) as error:
+    except clean.PROBLEMS as error:
         refuse(REFUSED, f"no access to the bucket: {mask(str(error), lab)}; nothing was begun")
-    for each in SIGNALS:
-        signal.signal(each, lambda number, _: setattr(lab, "ended", number))
-    results.save(live)  # before the first object: --clean knows its name
-    code = try_all(lab, live, results, tried)
+    with heard(lab):
+        results.save(live)  # before the first object: --clean knows its name
+        code = try_all(lab, live, results, tried)
     if lab.has_versions:
         say(f"the bucket keeps versions of what was removed, below {lab.name}/")
-    say(f"{results.path.with_name('results.md')}: the table; {len(reasons) - len(tried)} rows were not tried")
+    say(f"{results.path.with_name('results.md')}: the table; {sum(map(bool, reasons.values()))} rows were not tried")
     if code:
         return code
     return OTHERWISE if any(row["verdict"] == VERDICTS[1] for row in results.data["rows"].values()) else DONE

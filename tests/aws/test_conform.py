@@ -1,186 +1,223 @@
-"""configs/live/conform against the stand-in: each row that it tries is as taken; where the stand-in is otherwise, that
-row alone turns; nothing is left behind, however it ends; without a yes nothing is begun."""
+"""configs/live/conform against the stand-in: each row that it tries is as taken; where the stand-in is otherwise, those
+rows alone turn (each by itself where STOKER_TEST_CONFORM=all); nothing is left behind, however it ends; without a yes
+nothing is begun."""
 
 import json
-import re
+import os
+import random
 import signal
-import subprocess
-import sys
 
 import pytest
 import stoker as cli
-import yaml
 from aws import REGION
+from conforming import (
+    BUCKET, JOBS, NAMED, OTHERWISE, QUEUE, REQUESTS, ROLE, SDK, Conform, asked, ended, groups, rows, trials, turn,
+)
 
-CONFORM = cli.ROOT / "configs/live/conform"
-ROLE = "arn:aws:iam::123456789012:role/secret-role"
-BUCKET = "account-123456789012"
-TRIED = ["batch-gone", "clock", "link-end", "pipeline-limits", "s3-conditions", "s3-copy-checksum", "s3-parts-checksum",
-         "s3-parts-condition", "s3-region", "sagemaker-unknown"]
+
+WHOLE = os.environ.get("STOKER_TEST_CONFORM") == "all"  # there is time for that
+EVERY = [*REQUESTS, *JOBS, *NAMED]
+
+
+def drawn(rows, count):
+    """So many of them, or all."""
+    return rows if WHOLE else random.Random(int(os.environ.get("STOKER_TEST_SEED", "1"))).sample(rows, count)
 
 
 @pytest.fixture
 def conform(aws, tmp_path):
-    """Starts it with these words; `conform.folder` has its results."""
-    aws.make_bucket(BUCKET)
-    folder = tmp_path / "results"
-
-    def start(*words, yes=True):
-        argv = [CONFORM, "--region", REGION, "--bucket", BUCKET, "--stoker", cli.BINARY, "--output", folder, *words]
-        env = aws.env(HOME=str(tmp_path), CONFORM_PYTHON=sys.executable, PYTHONDONTWRITEBYTECODE="1")
-        return subprocess.Popen([str(word) for word in argv + (["--yes"] if yes else [])], env=env, text=True,
-                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-
-    start.folder = folder
-    return start
+    return Conform(aws, tmp_path)
 
 
-def ended(process):
-    out, err = process.communicate(timeout=cli.SECONDS)
-    assert "Traceback" not in err, err
-    return process.returncode, out, err
+def test_each_trial_is_of_a_row():
+    shapes = rows()
+    assert set(trials()) <= set(shapes) and set(REQUESTS) <= set(trials())
+    assert {shapes[row]["by"] for row in REQUESTS} == {"requests"} and not any(shapes[row].get("named") for row in REQUESTS)
 
 
-def verdicts(conform):
-    rows = json.loads((conform.folder / "results.json").read_text())["rows"]
-    return {name: row["verdict"] for name, row in rows.items() if row["seen"] != "conform has no trial of this row"}
+def test_each_trial_can_turn():
+    assert {row for row, _, _ in OTHERWISE} >= {*REQUESTS, *JOBS, *NAMED}
 
 
-def left(aws):
-    """All that it could have left."""
-    uploads = aws.client("s3").list_multipart_uploads(Bucket=BUCKET).get("Uploads", [])
-    pipelines = aws.client("sagemaker").list_pipelines()["PipelineSummaries"]
-    return [*aws.objects(BUCKET), *(row["Key"] for row in uploads), *(row["PipelineName"] for row in pipelines)]
-
-
-def test_each_trial_is_of_a_row_that_costs_requests_alone():
-    text = (cli.ROOT / "configs/live/rows.yaml").read_text()
-    shapes = {row["id"]: row["shape"] for group in yaml.safe_load(text)["groups"] for row in group["rows"]}
-    tried = re.findall(r'^@trial\("([a-z0-9-]+)"\)$', (cli.ROOT / "configs/live/trials.py").read_text(), re.MULTILINE)
-    assert sorted(tried) == TRIED
-    assert {shapes[row]["by"] for row in tried} == {"requests"} and not any(shapes[row].get("named") for row in tried)
-
-
-def test_all_rows_are_as_taken(aws, conform):
-    code, out, err = ended(conform("--role", ROLE))
+def test_all_rows_are_as_taken(conform):
+    code, out, err = conform.everything([*EVERY, "batch-forgotten"])
     assert code == 0, (out, err)
-    assert sorted(verdicts(conform)) == TRIED and set(verdicts(conform).values()) == {"as taken"}
-    assert left(aws) == []
-    data = json.loads((conform.folder / "results.json").read_text())
-    assert all(data["rows"][name]["requests"] for name in TRIED)
-    assert data["rows"]["batch-shm"]["verdict"] == "not tried" and "neuron-efa" not in data["rows"]
+    assert conform.turned() == {} and sorted(conform.verdicts()) == sorted(EVERY)
+    assert conform.left() == []
+    data = conform.data()
+    assert all(data["rows"][name]["requests"] for name in EVERY)
+    assert data["rows"]["batch-forgotten"]["verdict"] == "not tried" and "neuron-efa" not in data["rows"]
     table = (conform.folder / "results.md").read_text()
     assert f", {REGION}, stoker " in table.split("\n")[0]
     for text in (table, json.dumps(data)):
-        assert BUCKET not in text and "123456789012" not in text and "secret-role" not in text
+        assert BUCKET not in text and "123456789012" not in text and "secret-role" not in text and QUEUE not in text
 
 
 # Those that make something; the requests of a run with them: 1 first, then 8, 8, 5, 2 and 1.
 EFFECTS = ["s3-conditions", "s3-parts-condition", "s3-parts-checksum", "s3-copy-checksum", "pipeline-limits"]
-REPLACED = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
 
 
-@pytest.mark.parametrize("row, kind, fields", [
-    ("s3-conditions", "unconditional", {"operation": "PutObject", "key": "/conditions$"}),
-    ("s3-conditions", "precondition", {"operation": "PutObject", "key": "/conditions$", "nth": 3, "count": 1}),
-    ("s3-parts-condition", "unconditional", {"operation": "CompleteMultipartUpload", "key": "/parts-condition$"}),
-    ("s3-parts-checksum", "replace", {"operation": "CompleteMultipartUpload", "key": "/parts-checksum$",
-                                      "pattern": "<ChecksumSHA256>[^<]*", "text": f"<ChecksumSHA256>{REPLACED}"}),
-    ("s3-copy-checksum", "replace", {"operation": "CopyObject", "pattern": "<ChecksumSHA256>[^<]*</ChecksumSHA256>"}),
-    ("s3-region", "header", {"operation": "HeadBucket", "name": "x-amz-bucket-region", "value": None}),
-    ("clock", "date", {"operation": "GetCallerIdentity", "seconds": 3600}),
-    ("link-end", "replace", {"operation": "GetObject", "key": "/link$", "pattern": "Request has expired"}),
-    ("sagemaker-unknown", "error", {"operation": "DescribeTrainingJob", "code": "ResourceNotFound", "message": "no"}),
-    ("batch-gone", "error", {"operation": "TerminateJob", "code": "ClientException", "message": "no such job"}),
-    ("pipeline-limits", "error", {"operation": "CreatePipeline", "code": "ValidationException", "message": "40 steps"}),
-])
+
+
+@pytest.mark.parametrize("group", drawn(groups(), 2))
+def test_what_is_otherwise_turns_its_rows(aws, conform, group):
+    """Several at once."""
+    for _, kind, fields in group:
+        turn(aws, kind, fields)
+    code, out, err = conform.everything(EVERY)
+    assert set(conform.turned()) == {row for row, _, _ in group}, (conform.turned(), out, err)
+    assert code == 1 and set(conform.verdicts().values()) == {"as taken", "otherwise"}
+    assert conform.left() == []
+
+
+@pytest.mark.skipif(not WHOLE, reason="STOKER_TEST_CONFORM=all takes an hour")
+@pytest.mark.parametrize("row, kind, fields", OTHERWISE)
 def test_what_is_otherwise_turns_its_row_alone(aws, conform, row, kind, fields):
-    aws.fault(kind, **{"count": 0, **fields})
-    code, out, err = ended(conform("--role", ROLE))
-    assert {name for name, verdict in verdicts(conform).items() if verdict != "as taken"} == {row}, (out, err)
-    assert verdicts(conform)[row] == "otherwise" and code == 1
-    assert left(aws) == []
+    turn(aws, kind, fields)
+    code, out, err = conform.everything(EVERY)
+    assert set(conform.turned()) == {row}, (conform.turned(), out, err)
+    assert conform.verdicts()[row] == "otherwise" and code == 1
+    assert conform.left() == []
 
 
 @pytest.mark.parametrize("words, yes, why", [
     ((), False, "without a terminal say --yes"), (("--budget", "0.05"), True, "above the budget")])
 def test_unasked_and_above_the_budget_nothing_is_begun(aws, conform, words, yes, why):
     mark = aws.mark()
-    code, out, err = ended(conform(*words, yes=yes))
+    code, out, err = conform.run("--role", ROLE, *words, yes=yes)
     assert code == 4 and why in err and "USD at most" in out, (out, err)
     assert aws.requests(since=mark) == 0 and not conform.folder.exists()
+    code, out, err = conform.run("--role", ROLE, "--queue", QUEUE, *words, yes=yes)
+    assert code == 4 and why in err and "USD at most" in out, (out, err)
+    assert aws.effects(since=mark) == 0 and not conform.folder.exists()
 
 
 def test_without_access_nothing_is_begun(aws, conform):
     aws.fault("denied", service="s3", count=0)
     mark = aws.mark()
-    code, _, err = ended(conform())
-    assert code == 4 and "no access to the bucket" in err and BUCKET not in err.replace("--bucket", "")
+    code, out, err = conform.run()
+    assert code == 4 and "doctor has found what will fail" in err and "bucket.list of" in out, (out, err)
+    assert BUCKET not in out + err.replace("--bucket", "")
     assert aws.effects(since=mark) == 0 and not conform.folder.exists()
+
+
+def test_what_doctor_finds_to_fail_is_not_begun(aws, conform):
+    aws.client("batch").update_job_queue(jobQueue=QUEUE, state="DISABLED")
+    mark = aws.mark()
+    code, out, err = conform.everything(["batch-tags"])
+    assert code == 4 and "doctor has found what will fail" in err and "doctor: fail: batch.queue" in out, (out, err)
+    assert conform.left() == [] and not conform.folder.exists() and QUEUE not in out
+    assert all("/.stoker-doctor/" in row["name"] for row in aws.ledger(mark) if row["effect"]), "its probes alone"
 
 
 def test_a_right_that_is_missing_is_no_verdict(aws, conform):
     aws.fault("denied", operation="TerminateJob", count=0)
-    code, _, _ = ended(conform("--rows", "batch-gone", "--rows", "s3-region"))
-    assert verdicts(conform) == {"batch-gone": "not tried", "s3-region": "as taken"} and code == 0
+    code, _, _ = conform.run("--rows", "batch-gone", "--rows", "s3-region")
+    assert conform.verdicts() == {"batch-gone": "not tried", "s3-region": "as taken"} and code == 0
+
+
+def test_what_is_missing_is_named(aws, conform):
+    code, out, _ = conform.run(*asked(["batch-tags", "pipeline-limits", "batch-efa"]))
+    seen = {name: row["seen"] for name, row in conform.data()["rows"].items()}
+    assert code == 0 and seen == {"batch-tags": "it needs --queue", "pipeline-limits": "it needs --role",
+                                  "batch-efa": "conform has no trial of this row"}
+    code, out, _ = conform.run(*asked(["batch-tags"]), "--queue", "nowhere")
+    assert code == 0 and "no queue" in conform.data()["rows"]["batch-tags"]["seen"] and "nowhere" not in str(conform.data())
+
+
+def test_jobs_are_estimated_by_the_smallest_type_of_the_queue(aws, conform):
+    batch = aws.client("batch")
+    batch.create_compute_environment(computeEnvironmentName="dear", type="MANAGED", computeResources={
+        "type": "EC2", "maxvCpus": 64, "instanceTypes": ["m5.4xlarge"], "subnets": ["subnet-1"], "instanceRole": "r"})
+    batch.update_job_queue(jobQueue=QUEUE, computeEnvironmentOrder=[{"order": 1, "computeEnvironment": "dear"}])
+    _, out, _ = conform.run("--queue", QUEUE, *asked(["batch-tags"]), yes=False)
+    assert "batch-tags: 0.04 USD" in out  # 3 minutes at 0.768
 
 
 def test_a_bucket_with_versions_is_told(aws, conform):
     aws.fault("header", operation="PutObject", name="x-amz-version-id", value="v1", count=0)
-    code, out, _ = ended(conform("--rows", "link-end"))
+    code, out, _ = conform.run("--rows", "link-end")
     assert code == 0 and "the bucket keeps versions" in out
-    assert "keeps versions" not in ended(conform("--rows", "s3-region"))[1]
+    assert "keeps versions" not in conform.run("--rows", "s3-region")[1]
 
 
 def test_a_row_that_must_be_named_is_not_chosen_by_a_glob(conform):
-    assert ended(conform("--rows", "neuron-*"))[0] == 0
-    assert json.loads((conform.folder / "results.json").read_text())["rows"] == {}
-    code, _, err = ended(conform("--rows", "no-such-row"))
+    assert conform.run("--rows", "neuron-*")[0] == 0
+    assert conform.data()["rows"] == {}
+    code, _, err = conform.run("--rows", "no-such-row")
     assert code == 2 and "no-such-row" in err
 
 
 def held(aws, conform, nth, until):
     """It waits in its request of this number."""
-    aws.fault("delay", nth=nth, until=str(until))
-    process = conform("--role", ROLE, *(word for row in EFFECTS for word in ("--rows", row)))
+    aws.fault("delay", nth=nth, until=str(until), header=SDK)
+    process = conform.start("--role", ROLE, *asked(EFFECTS))
     cli.until(lambda: aws.struck() > 0, process)
     return process
 
 
-@pytest.mark.parametrize("nth", [2, 4, 7, 10, 11, 13, 16, 19, 23, 25])
+@pytest.mark.parametrize("nth", drawn([2, 4, 7, 10, 11, 13, 16, 19, 23, 25], 4))
 def test_killed_anywhere_it_leaves_what_clean_removes(aws, conform, tmp_path, nth):
     mark = aws.mark()
     process = held(aws, conform, nth, tmp_path / "go")
     process.kill()
     process.communicate()
     (tmp_path / "go").touch()
-    cli.until(lambda: aws.requests(since=mark) == nth)  # what it had asked for last takes effect all the same
-    assert left(aws) or nth == 2
-    code, out, err = ended(conform("--clean", yes=False))
-    assert (code, left(aws)) == (0, []), (out, err)
+    # What it had asked for last takes effect all the same.
+    cli.until(lambda: len([row for row in aws.ledger(mark) if row["fault"]]) == 1)
+    assert conform.left() or nth == 2
+    code, out, err = conform.run("--clean", yes=False)
+    assert (code, conform.left()) == (0, []), (out, err)
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+@pytest.mark.parametrize("number", drawn([signal.SIGTERM, signal.SIGINT, signal.SIGHUP], 1))
 def test_a_signal_ends_it_and_leaves_nothing(aws, conform, tmp_path, number):
     process = held(aws, conform, 8, tmp_path / "go")
     process.send_signal(number)
     (tmp_path / "go").touch()
     code, out, err = ended(process)
-    assert (code, left(aws)) == (128 + number, []), (out, err)
+    assert (code, conform.left()) == (128 + number, []), (out, err)
 
 
-def test_a_repeat_goes_on_where_it_was(aws, conform, tmp_path):
-    assert ended(conform("--rows", "s3-*"))[0] == 0
+def running(aws, conform, part):
+    """It waits for a job of this name that runs."""
+    process = conform.start("--role", ROLE, "--queue", QUEUE, *asked(["batch-reason", "batch-two-reasons"]))
+    wanted = [{"name": "JOB_NAME", "values": [f"stoker-conform-*"]}]
+    cli.until(lambda: [row for row in aws.client("batch").list_jobs(jobQueue=QUEUE, filters=wanted)["jobSummaryList"]
+                       if row["jobName"].endswith(part) and row["status"] == "RUNNING"], process)
+    return process
+
+
+@pytest.mark.parametrize("part", ["-held", "-goes-on"])
+def test_killed_while_a_job_runs_clean_ends_it(aws, conform, part):
+    process = running(aws, conform, part)
+    process.kill()
+    process.communicate()
+    assert conform.left()
+    code, out, err = conform.run("--clean", yes=False)
+    assert (code, conform.left()) == (0, []), (out, err)
+
+
+def test_a_signal_ends_a_job_that_runs(aws, conform):
+    process = running(aws, conform, "-held")
+    process.send_signal(signal.SIGTERM)
+    code, out, err = ended(process)
+    assert (code, conform.left()) == (128 + signal.SIGTERM, []), (out, err)
+
+
+def test_a_repeat_goes_on_where_it_was(aws, conform):
+    assert conform.run("--rows", "s3-*")[0] == 0
     mark = aws.mark()
-    assert ended(conform("--role", ROLE))[0] == 0
-    assert sorted(verdicts(conform)) == TRIED
-    assert aws.requests("PutObject", since=mark) == 1  # of link-end
-    code, _, err = ended(conform("--bucket", "another-bucket"))
+    assert conform.run(*asked(REQUESTS), "--role", ROLE)[0] == 0
+    assert sorted(conform.verdicts()) == REQUESTS
+    puts = [row for row in aws.ledger(mark, "PutObject") if "/.stoker-doctor/" not in row["name"]]
+    assert len(puts) == 1  # of link-end
+    code, _, err = conform.run("--bucket", "another-bucket")
     assert code == 2 and "another region or bucket" in err
 
 
 def test_clean_without_results_finds_all_runs(aws, conform):
     aws.client("s3").put_object(Bucket=BUCKET, Key="stoker-conform-0123456789abcdef/link", Body=b"x")
     aws.client("s3").put_object(Bucket=BUCKET, Key="mine", Body=b"x")
-    assert ended(conform("--clean", yes=False))[0] == 0
-    assert left(aws) == ["mine"]
+    assert conform.run("--clean", yes=False)[0] == 0
+    assert conform.left() == ["mine"]

@@ -11,7 +11,6 @@ from standin.errors import Refusal
 
 GROUP = "/aws/batch/job"
 ATTEMPTS = 10
-OVERRIDES = 8192
 OVER = ("SUCCEEDED", "FAILED")
 
 
@@ -130,7 +129,8 @@ class Job:
     def summary(self):
         fields = {"jobId": self.id, "jobArn": self.arn, "jobName": self.name, "createdAt": self.created,
                   "status": self.status, "jobDefinition": self.definition["jobDefinitionArn"]}
-        for name, value in (("statusReason", self.reason), ("startedAt", self.started), ("stoppedAt", self.stopped)):
+        reason = self.ending[0] if self.ending and self.reason is None and not self.parent else self.reason
+        for name, value in (("statusReason", reason), ("startedAt", self.started), ("stoppedAt", self.stopped)):
             if value is not None:
                 fields[name] = value
         if self.code is not None:
@@ -229,7 +229,8 @@ class Job:
     # What happens
 
     def ask_to_end(self, reason, how):
-        self.ending = (reason, how)  # which of several reasons counts is not documented
+        if not (self.ending and self.front.settings["first_reason"]):
+            self.ending = (reason, how)  # which of several reasons counts is not documented
         for child in self.children:
             if child.status not in OVER:
                 child.ask_to_end(reason, how)
@@ -258,11 +259,16 @@ class Job:
         # ECS's own limit, which Batch does not look at before.
         for each in (self.request, *self.request.get("nodeOverrides", {}).get("nodePropertyOverrides", [])):
             for name in ("containerOverrides", "ecsPropertiesOverride"):
-                if len(json.dumps(each.get(name, {}))) > OVERRIDES:
-                    self.end("FAILED", f"Container Overrides length must be at most {OVERRIDES}")
+                most = self.front.settings["most_overrides"]
+                if len(json.dumps(each.get(name, {}))) > most:
+                    self.end("FAILED", f"Container Overrides length must be at most {most}")
                     return
         self.status = "RUNNABLE"
         self.pause(lambda began: time.monotonic() - began >= self.front.settings["job_seconds"])
+        if self.vcpus() > self.front.settings["most_vcpus"]:
+            self.reason = "MISCONFIGURATION:JOB_RESOURCE_REQUIREMENT - The job resource requirement (vCPU/memory/GPU) is " \
+                          "higher than that of the CE(s) attached to the job queue."
+            self.pause(lambda _: False)
         if self.plan and self.plan.kind == "job_pending":
             self.reason = self.plan.fields.get("reason", "CAPACITY:INSUFFICIENT_INSTANCE_CAPACITY - no capacity")
             self.pause(self.plan.is_over)
@@ -272,19 +278,26 @@ class Job:
             self.run_children()
             return
         strategy = self.request.get("retryStrategy") or self.definition.get("retryStrategy") or {}
-        for number in range(1, strategy.get("attempts", 1) + 1):
+        forced = self.front.settings["batch_attempts"]
+        attempts = forced or strategy.get("attempts", 1)
+        for number in range(1, attempts + 1):
             if self.ended():
                 break
             self.status = "STARTING"
             (self.run_nodes if self.nodes else self.attempt)(number)
-            if self.code == 0 or self.ended() or not self.again(strategy):
+            if self.code == 0 or self.ended() or not (forced or self.again(strategy)):
                 break
-            if number < strategy.get("attempts", 1):
+            if number < attempts:
                 self.status = "RUNNABLE"
         if self.ending:
             self.end("FAILED", self.ending[0])
         else:
-            self.end("SUCCEEDED" if self.code == 0 else "FAILED", self.reason)
+            failed = self.front.settings["any_node_fails"] and any(child.code for child in self.children)
+            self.end("SUCCEEDED" if self.code == 0 and not failed else "FAILED", self.reason)
+
+    def vcpus(self):
+        return max([float(each["value"]) for each in self.properties().get("resourceRequirements", [])
+                    if each["type"] == "VCPU"], default=0)
 
     def wait_for_others(self):
         parents = [self.state.jobs[each["jobId"]] for each in self.request.get("dependsOn", []) if "jobId" in each]
@@ -352,8 +365,9 @@ class Job:
                 self.container_reason = f"Container {helper['name']} did not end with SUCCESS (exit {before.code})"
                 argv = ["false"]
         container = containers.Container(self.front, folder, image, role)
+        shm = settings["shm_mib"] or properties.get("linuxParameters", {}).get("sharedMemorySize", 0)
         self.process = processes.Process(argv, container.env(**env), logs, folder, shown=volumes.shown(properties),
-                                         ended=container.end)
+                                         shm=shm, ended=container.end)
 
     def settle(self):
         """The attempt is over: write down how."""

@@ -19,8 +19,8 @@ PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"  # as Dock
 class Container:
     """`role`: an ARN; None: it has none."""
 
-    def __init__(self, front, folder, image, role=None):
-        self.front, self.image, self.role = front, front.registry.named(image), role
+    def __init__(self, front, folder, image, role=None, service="batch"):
+        self.front, self.image, self.role, self.service = front, front.registry.named(image), role, service
         self.home = os.path.join(folder, "home")
         os.makedirs(self.home, exist_ok=True)
         self.ticket, self.token = uuid.uuid4().hex, secrets.token_urlsafe(30)
@@ -35,7 +35,8 @@ class Container:
         if self.role:
             found |= {"AWS_CONTAINER_CREDENTIALS_FULL_URI": f"{self.front.url}/v2/credentials/{self.ticket}",
                       "AWS_CONTAINER_AUTHORIZATION_TOKEN": self.token}
-        return found
+        found |= settings["job_env"].get(self.service, {})
+        return {name: value for name, value in found.items() if value is not None}
 
     def keys(self, seconds):
         account, name = self.role.split(":")[4], self.role.rpartition("/")[2]

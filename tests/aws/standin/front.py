@@ -41,6 +41,18 @@ SETTINGS = {
     "image_files": {},           # image → {folder that it holds, below /opt: where that lies here}
     "image_env": {},             # image, or "*" → its ENV
     "machine_env": {},           # what the machines that jobs run on add to every container's environment
+    "job_env": {},               # service → what its containers have otherwise: {name: value, null: not at all}
+    "shm_mib": 0,                # of /dev/shm in a job of Batch; 0: as it asks
+    "most_vcpus": 448,           # of a machine; jobs of Batch that ask for more are blocked
+    "most_overrides": 8192,      # characters that ECS takes
+    "batch_attempts": 0,         # how often Batch starts a job that fails; 0: as it asks
+    "first_reason": False,       # of several TerminateJobs the first one counts
+    "any_node_fails": False,     # a job fails with any of its nodes
+    "host_names": True,          # SageMaker's hosts know the names of all
+    "channels": "input/data",    # where a training job's channels lie below /opt/ml
+    "entry_stays": False,        # SageMaker runs an image's entry point although a request has its own
+    "first_host_counts": False,  # a training job ends as its first host does, whatever the others do
+    "checkpoints_return": True,  # a training job begins with what lies at its CheckpointConfig
     "limits": {},                # operation → requests in any second; beyond that it is throttled
     "policies": {},              # whose → what they may do; see rights.py
     "roles": {}, "web_identity": {}, "imds": {}, "container": {}, "sso": {},  # see sts.py, metadata.py

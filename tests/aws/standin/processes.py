@@ -19,6 +19,7 @@ MOUNTS = 'mount -t tmpfs none /opt && mkdir /opt/ml && mount --bind "$1" /opt/ml
 # Other folders below /opt, each where the container has it.
 SHOWN = 'mount -t tmpfs none /opt && while [ "$1" != -- ]; do mkdir -p "$2" && mount --bind "$1" "$2" || exit 125; ' \
         'shift 2; done; shift && exec "$@"'
+SHM = 'mount -t tmpfs -o "size=$1m" none /dev/shm && shift && exec "$@"'
 LINE = 65536
 LAST_LINES = 20  # seconds for them, where somebody in another session keeps the pipe
 
@@ -54,7 +55,7 @@ class Logs:
 class Process:
     """One that is watched: `logs` has its lines; exit code as a container has it."""
 
-    def __init__(self, argv, env, logs, folder, opt_ml=None, hosts=None, hear=None, shown=(), ended=lambda: None):
+    def __init__(self, argv, env, logs, folder, opt_ml=None, hosts=None, hear=None, shown=(), shm=0, ended=lambda: None):
         self.logs, self.hear, self.code, self.ended = logs, hear, None, ended
         command = ["setpriv", "--pdeathsig", "KILL", "--", *argv]
         if opt_ml and namespaces():
@@ -62,6 +63,8 @@ class Process:
         if shown and namespaces():
             pairs = [str(word) for pair in shown for word in pair]
             command = [*namespaces(), "sh", "-c", SHOWN, "sh", *pairs, "--", *command]
+        if shm and namespaces():
+            command = [*namespaces(), "sh", "-c", SHM, "sh", str(shm), *command]
         try:
             self.process = subprocess.Popen(command, env=env, cwd=folder, stdin=subprocess.DEVNULL,
                                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True)

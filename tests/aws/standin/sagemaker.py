@@ -228,11 +228,13 @@ class Job:
             with open(os.path.join(tree, "input/config", f"{name}.json"), "w", encoding="utf-8") as file:
                 json.dump(value, file)
         with open(os.path.join(tree, "hosts"), "w", encoding="ascii") as file:
-            file.write(f"127.0.0.1 localhost\n127.0.0.{number} {socket.gethostname()}\n" + "".join(f"127.0.0.{host[5:]} {host}\n" for host in hosts))
+            known = hosts if self.front.settings["host_names"] else []
+            file.write(f"127.0.0.1 localhost\n127.0.0.{number} {socket.gethostname()}\n" +
+                       "".join(f"127.0.0.{host[5:]} {host}\n" for host in known))
         for each in self.request.get("InputDataConfig", []):
             source = each["DataSource"].get("S3DataSource", {})
-            self.fetch(source.get("S3Uri", ""), os.path.join(tree, "input/data", each["ChannelName"]))
-        if "CheckpointConfig" in self.request:
+            self.fetch(source.get("S3Uri", ""), os.path.join(tree, self.front.settings["channels"], each["ChannelName"]))
+        if "CheckpointConfig" in self.request and self.front.settings["checkpoints_return"]:
             self.fetch(self.request["CheckpointConfig"]["S3Uri"], os.path.join(tree, "checkpoints"), missing_ok=True)
         return tree
 
@@ -257,9 +259,11 @@ class Job:
         image = self.front.registry.named(algorithm.get("TrainingImage"))
         argv = algorithm.get("ContainerEntrypoint") or toolkit.command(self, tree) or self.front.settings[
             "images"].get(image, ["train"])
+        if self.front.settings["entry_stays"]:
+            argv = [*self.front.settings["image_entries"].get(image, []), *argv]
         host = f"algo-{number}"
         container = containers.Container(self.front, self.floor.folder(f"{self.name}-{host}"), image,
-                                         self.request["RoleArn"])
+                                         self.request["RoleArn"], "sagemaker")
         env = container.env(**{"AWS_REGION": self.region, "AWS_DEFAULT_REGION": self.region,
                                "TRAINING_JOB_NAME": self.name, "TRAINING_JOB_ARN": self.arn, "CURRENT_HOST": host,
                                "OPT_ML": tree, **self.request.get("Environment", {})})
@@ -279,7 +283,7 @@ class Job:
                 processes.end(self.processes, self.front.settings["stop_seconds"])
                 self.mirror(trees)
                 raise Interrupted("Stopped", "MaxRuntimeExceeded")
-            for each, tree in zip(self.processes, trees, strict=True):
+            for each, tree in self.that_count(trees):
                 if each.poll():
                     self.fail(each.code, tree, trees)
             if self.plan and self.plan.waits() and self.plan.is_due(began) and not self.interrupted:
@@ -299,11 +303,15 @@ class Job:
                 self.mirror(trees)
                 mirrored = time.monotonic()
             time.sleep(0.02)
-        for each, tree in zip(self.processes, trees, strict=True):
+        for each, tree in self.that_count(trees):
             if each.code:
                 self.fail(each.code, tree, trees)
         self.mirror(trees)
         return False
+
+    def that_count(self, trees):
+        found = list(zip(self.processes, trees, strict=True))
+        return found[:1] if self.front.settings["first_host_counts"] else found
 
     def fail(self, code, tree, trees):
         processes.end(self.processes, self.front.settings["stop_seconds"])
@@ -445,6 +453,17 @@ def stop(call):
     return reply()
 
 
+def delete(call):
+    """Only what has ended; nothing is known of it any more."""
+    job = find(call)
+    if job.status not in OVER:
+        raise Refusal("ValidationException", "The request was rejected because the training job is in status "
+                      f"{job.status}.", 400)
+    del jobs_of(call)[job.name]
+    call.effect = True
+    return reply()
+
+
 def listing(call):
     wanted = call.params
     size = wanted.get("MaxResults", 10)
@@ -469,6 +488,6 @@ def tags(call):
     return reply({"Tags": job.request.get("Tags", [])})
 
 
-HANDLERS = {"CreateTrainingJob": create, "UpdateTrainingJob": update, "StopTrainingJob": stop,
+HANDLERS = {"CreateTrainingJob": create, "UpdateTrainingJob": update, "StopTrainingJob": stop, "DeleteTrainingJob": delete,
             "ListTrainingJobs": listing, "ListTags": tags,
             "DescribeTrainingJob": lambda call: reply(find(call).describe())}

@@ -1,0 +1,139 @@
+"""What the containers of conform's jobs run, as `python3 -c`: CONFORM_DO says what. It prints lines of JSON behind the word
+"conform". It goes on at a word from conform: an object that a presigned link reads, or writes. It ends by itself."""
+
+import json
+import os
+import signal
+import socket
+import sys
+import time
+import urllib.request
+
+BEGAN = time.time()
+LONGEST = 600  # seconds
+
+
+def say(**facts):
+    print("conform " + json.dumps(facts), flush=True)
+
+
+def text_of(name):
+    """A long text comes in several variables."""
+    return "".join(os.environ.get("CONFORM_%s_%d" % (name, number), "") for number in range(40))
+
+
+def read(name):
+    """The object, as soon as it is there."""
+    while time.time() < BEGAN + LONGEST:
+        try:
+            return urllib.request.urlopen(text_of(name), timeout=20).read().decode()
+        except OSError:
+            time.sleep(0.5)
+    sys.exit(77)
+
+
+def write(name, text):
+    urllib.request.urlopen(urllib.request.Request(text_of(name), data=text.encode(), method="PUT"), timeout=20)
+
+
+def address():
+    """The first address of the interface of the default route."""
+    import fcntl
+    import struct
+    for line in open("/proc/net/route").read().splitlines()[1:]:
+        if line.split()[1] == "00000000":
+            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
+                raw = fcntl.ioctl(asked.fileno(), 0x8915, struct.pack("256s", line.split()[0].encode()[:15]))
+            return socket.inet_ntoa(raw[20:24])
+    return "127.0.0.1"
+
+
+def pair():
+    """Two nodes of AWS Batch: the second one meets the first, and ends with 42; the first one ends when it is told."""
+    shm = os.statvfs("/dev/shm")
+    rank = os.environ.get("AWS_BATCH_JOB_NODE_INDEX")
+    say(names=sorted(os.environ), given=os.environ.get("CONFORM_GIVEN"), attempt=os.environ.get("AWS_BATCH_JOB_ATTEMPT"),
+        index=rank, shm=shm.f_blocks * shm.f_frsize)
+    if rank == "0":
+        with socket.socket() as door:
+            door.bind(("", 0))
+            door.listen()
+            write("ADDRESS", "%s:%d" % (address(), door.getsockname()[1]))
+            read("GATE")
+        return 0
+    host, port = read("THERE").split(":")
+    try:
+        socket.create_connection((host, int(port)), 20).close()
+        say(met=True)
+    except OSError as error:
+        say(met=False, why=str(error))
+    return 42
+
+
+def hosts():
+    """Hosts of SageMaker: what each finds. The last one waits for the first, and ends with 42."""
+    path = "/opt/ml/input/config/resourceconfig.json"
+    found = json.load(open(path)) if os.path.exists(path) else {}
+    looked, names = {}, found.get("hosts", [])
+    for name in names:
+        began = time.time()
+        while name not in looked:
+            try:
+                socket.getaddrinfo(name, None)
+                looked[name] = round(time.time() - began, 1)
+            except OSError:
+                if time.time() > began + float(os.environ["CONFORM_PATIENCE"]):
+                    looked[name] = None
+                time.sleep(0.5)
+    files = {}
+    for base, _, each in os.walk("/opt/ml/input/data/stoker"):
+        for name in each:
+            path = os.path.join(base, name)
+            files[os.path.relpath(path, "/opt/ml/input/data/stoker")] = os.path.getsize(path)
+    say(names=sorted(os.environ), given=os.environ.get("CONFORM_GIVEN"), config=found, looked=looked, files=files,
+        words=sys.argv[1:])
+    if found.get("current_host") == names[0]:
+        write("GATE", "go")
+        return 0
+    read("THERE")
+    time.sleep(2)
+    return 42
+
+
+def waits():
+    """Until it is told; 41: it was told so."""
+    say(began=True)
+    return int(read("GATE"))
+
+
+def goes_on():
+    """Through SIGTERM, and tells the time from then on."""
+    signal.signal(signal.SIGTERM, lambda *_: say(asked=time.time()))
+    say(began=True)
+    while time.time() < BEGAN + LONGEST:
+        time.sleep(0.5)
+        say(now=time.time())
+    return 0
+
+
+def saves():
+    """A file to checkpoints, where there is none; tells what there was."""
+    path = "/opt/ml/checkpoints/conform"
+    say(found=open(path).read() if os.path.exists(path) else None)
+    with open(path, "w") as file:
+        file.write(os.environ["CONFORM_SAVES"])
+    return 0
+
+
+def names():
+    say(names=sorted(os.environ))
+    return 0
+
+
+def ends():
+    say(began=True, words=sys.argv[1:])
+    return int(os.environ.get("CONFORM_CODE", "0"))
+
+
+sys.exit({"pair": pair, "hosts": hosts, "waits": waits, "goes-on": goes_on, "saves": saves, "names": names, "ends": ends}[
+    os.environ["CONFORM_DO"]]())

@@ -1,0 +1,200 @@
+"""configs/live/conform against the stand-in: how it is started, what it may not leave, and how the stand-in is made
+otherwise so that one row turns."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+
+import stoker as cli
+import yaml
+from aws import REGION
+
+CONFORM = cli.ROOT / "configs/live/conform"
+ROLE = "arn:aws:iam::123456789012:role/secret-role"
+BUCKET, QUEUE = "account-123456789012", "secret-queue"
+SAGEMAKER_IMAGE = f"763104351884.dkr.ecr.{REGION}.amazonaws.com/pytorch-training:2.3.0-cpu-py311-ubuntu20.04-sagemaker"
+SDK = "amz-sdk-invocation-id"  # only boto3 sends it, and not the stoker whose doctor comes first
+UNTRIED = ("conform has no trial", "it needs --")
+
+
+def rows():
+    text = (cli.ROOT / "configs/live/rows.yaml").read_text()
+    return {row["id"]: row["shape"] for group in yaml.safe_load(text)["groups"] for row in group["rows"]}
+
+
+def trials():
+    """The rows that have one."""
+    files = (cli.ROOT / "configs/live").glob("trials_*.py")
+    found = {row for file in files for row in re.findall(r'^@trial\("([a-z0-9-]+)"', file.read_text(), re.MULTILINE)}
+    return sorted(found)
+
+
+# Those that cost requests alone.
+REQUESTS = ["batch-gone", "clock", "link-end", "pipeline-limits", "s3-conditions", "s3-copy-checksum", "s3-parts-checksum",
+            "s3-parts-condition", "s3-region", "sagemaker-unknown"]
+# Those that wait for the whole time between SIGTERM and SIGKILL.
+LONG = [row for row in trials() if row.endswith("-grace")]
+NAMED = [row for row in trials() if rows()[row].get("named")]
+JOBS = [row for row in trials() if row not in REQUESTS + LONG + NAMED]
+
+
+def asked(names):
+    """The options that choose these rows."""
+    return [word for name in names for word in ("--rows", name)]
+
+
+class Conform:
+    """`folder` has its results."""
+
+    def __init__(self, aws, tmp_path):
+        self.aws, self.home, self.folder = aws, tmp_path, tmp_path / "results"
+        aws.make_bucket(BUCKET)
+        env = {"PATH": "/usr/local/bin:/usr/bin:/bin", **{name: os.environ[name] for name in (
+            "ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS") if name in os.environ}}
+        aws.push(SAGEMAKER_IMAGE)
+        entry = ["sh", "-c", "echo from the entry point; exec \"$@\"", "sh"]
+        aws.settings(job_seconds=0.1, stop_seconds=1, image_env={"*": env}, image_entries={SAGEMAKER_IMAGE: entry})
+        batch = aws.client("batch")
+        batch.create_compute_environment(
+            computeEnvironmentName="env", type="MANAGED",
+            computeResources={"type": "EC2", "maxvCpus": 64, "instanceTypes": ["m5", "c5.xlarge"], "subnets": ["subnet-1"],
+                              "instanceRole": "ecsInstanceRole"})
+        batch.create_job_queue(jobQueueName=QUEUE, priority=1, computeEnvironmentOrder=[
+            {"order": 1, "computeEnvironment": "env"}])
+
+    def start(self, *words, yes=True):
+        argv = [CONFORM, "--region", REGION, "--bucket", BUCKET, "--stoker", cli.BINARY, "--output", self.folder, *words]
+        env = self.aws.env(HOME=str(self.home), CONFORM_PYTHON=sys.executable, PYTHONDONTWRITEBYTECODE="1",
+                           CONFORM_WATCH="0.5")
+        return subprocess.Popen([str(word) for word in argv + (["--yes"] if yes else [])], env=env, text=True,
+                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+    def run(self, *words, yes=True):
+        """Its exit code, and what it printed."""
+        return ended(self.start(*words, yes=yes))
+
+    def everything(self, names, *words):
+        return self.run("--role", ROLE, "--queue", QUEUE, "--budget", "5", *asked(names), *words)
+
+    def data(self):
+        return json.loads((self.folder / "results.json").read_text())
+
+    def verdicts(self):
+        return {name: row["verdict"] for name, row in self.data()["rows"].items() if not row["seen"].startswith(UNTRIED)}
+
+    def turned(self):
+        """The rows that are not as taken."""
+        return {name: row["seen"] for name, row in self.data()["rows"].items()
+                if row["verdict"] != "as taken" and not row["seen"].startswith(UNTRIED)}
+
+    def left(self):
+        """All that it could have left."""
+        aws = self.aws
+        batch, sagemaker = aws.client("batch"), aws.client("sagemaker")
+        jobs = [row for row in batch.list_jobs(jobQueue=QUEUE, filters=[{"name": "JOB_NAME", "values": ["*"]}])[
+            "jobSummaryList"] if row["status"] not in ("SUCCEEDED", "FAILED")]
+        training = [row for row in sagemaker.list_training_jobs(MaxResults=100)["TrainingJobSummaries"]
+                    if row["TrainingJobStatus"] not in ("Completed", "Failed", "Stopped")]
+        return [*aws.objects(BUCKET),
+                *(row["Key"] for row in aws.client("s3").list_multipart_uploads(Bucket=BUCKET).get("Uploads", [])),
+                *(row["PipelineName"] for row in sagemaker.list_pipelines()["PipelineSummaries"]),
+                *(row["jobName"] for row in jobs), *(row["TrainingJobName"] for row in training),
+                *(row["jobDefinitionName"] for row in batch.describe_job_definitions(status="ACTIVE")["jobDefinitions"])]
+
+
+def ended(process):
+    out, err = process.communicate(timeout=cli.SECONDS)
+    assert "Traceback" not in err, err
+    return process.returncode, out, err
+
+
+# ---- how the stand-in is otherwise: row → a fault, or settings
+
+REPLACED = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
+ALWAYS = 1e9
+
+
+def replaced(operation, pattern, text="", **more):
+    return "replace", {"operation": operation, "pattern": pattern, "text": text, **more}
+
+
+OTHERWISE = [
+    ("s3-conditions", "unconditional", {"operation": "PutObject", "key": "/conditions$"}),
+    ("s3-conditions", "precondition", {"operation": "PutObject", "key": "/conditions$", "nth": 3, "count": 1}),
+    ("s3-parts-condition", "unconditional", {"operation": "CompleteMultipartUpload", "key": "/parts-condition$"}),
+    ("s3-parts-checksum", *replaced("CompleteMultipartUpload", "<ChecksumSHA256>[^<]*", f"<ChecksumSHA256>{REPLACED}",
+                                    key="/parts-checksum$")),
+    ("s3-copy-checksum", *replaced("CopyObject", "<ChecksumSHA256>[^<]*</ChecksumSHA256>")),
+    ("s3-region", "header", {"operation": "HeadBucket", "name": "x-amz-bucket-region", "value": None}),
+    ("clock", "date", {"operation": "GetCallerIdentity", "seconds": 3600, "header": SDK}),
+    ("link-end", *replaced("GetObject", "Request has expired", key="/link$")),
+    ("sagemaker-unknown", "error", {"operation": "DescribeTrainingJob", "code": "ResourceNotFound", "message": "no",
+                                    "key": "stoker-conform-[0-9a-f]+$"}),
+    ("batch-gone", "error", {"operation": "TerminateJob", "key": "^00000000-", "code": "ClientException",
+                             "message": "no such job"}),
+    ("pipeline-limits", "error", {"operation": "CreatePipeline", "code": "ValidationException", "message": "40 steps"}),
+    ("batch-environment", "settings", {"job_env": {"batch": {"AWS_BATCH_JOB_ATTEMPT": "0"}}}),
+    ("batch-shm", "settings", {"shm_mib": 64}),
+    ("batch-main-node", "settings", {"any_node_fails": True}),
+    ("batch-node-jobs", *replaced("DescribeJobs", '"exitCode": 42', '"exitCode": 1')),
+    ("batch-node-address", *replaced("GetObject", ":[0-9]+$", ":1", key="/address$")),
+    ("batch-listed", *replaced("ListJobs", '"jobId": "(?=[^}]*-single")', '"jobId": "0')),
+    ("batch-tags", *replaced("DescribeJobs", '"stoker-conform-run"', '"another"')),
+    ("batch-no-retry", "settings", {"batch_attempts": 2}),
+    ("batch-stream", *replaced("DescribeJobs", "-single/default/", "-single/other/")),
+    ("batch-overrides", "settings", {"most_overrides": 20000}),
+    ("batch-reason", *replaced("DescribeJobs", "for a reason of 200 characters", "for a reason")),
+    ("batch-two-reasons", "settings", {"first_reason": True}),
+    ("batch-memory", "job_pending", {"operation": "SubmitJob", "key": "-memory$", "seconds": ALWAYS,
+                                     "reason": "MISCONFIGURATION:JOB_RESOURCE_REQUIREMENT - too much"}),
+    ("batch-blocked", "settings", {"most_vcpus": 4000}),
+    ("batch-role", "settings", {"job_env": {"batch": {"AWS_CONTAINER_CREDENTIALS_FULL_URI": None}}}),
+    ("sagemaker-role", "settings", {"job_env": {"sagemaker": {"AWS_CONTAINER_CREDENTIALS_FULL_URI": None}}}),
+    ("sagemaker-environment", "settings", {"job_env": {"sagemaker": {"CONFORM_GIVEN": None}}}),
+    ("sagemaker-host-names", "settings", {"host_names": False}),
+    ("sagemaker-entry-point", "settings", {"entry_stays": True}),
+    ("sagemaker-channel", "settings", {"channels": "input/elsewhere"}),
+    ("sagemaker-completed", "settings", {"first_host_counts": True}),
+    ("sagemaker-streams", *replaced("DescribeLogStreams", "/algo-", "/host-")),
+    ("sagemaker-name", "error", {"operation": "CreateTrainingJob", "key": "-single$", "nth": 2, "count": 1,
+                                 "code": "ValidationException", "message": "there is one"}),
+    ("sagemaker-shown", "error", {"operation": "DescribeTrainingJob", "key": "-single$", "count": 7,
+                                  "code": "ValidationException", "message": "Requested resource not found."}),
+    ("sagemaker-deleted", "error", {"operation": "DeleteTrainingJob", "nth": 2, "count": 1, "code": "ResourceInUse",
+                                    "message": "it is kept"}),
+    ("sagemaker-longest", "settings", {"longest_run": 86400}),
+    ("sagemaker-reason", *replaced("DescribeTrainingJob", "exit code: 42", "exit status 42")),
+    ("sagemaker-times", *replaced("DescribeTrainingJob", '"BillableTimeInSeconds": [0-9]+',
+                                  '"BillableTimeInSeconds": 9000')),
+    ("sagemaker-checkpoints", "settings", {"checkpoints_return": False}),
+    ("sagemaker-infra-check", "settings", {"infra_check": False}),
+    ("sagemaker-warm-pool", *replaced("DescribeTrainingJob", '"Status": "Available"', '"Status": "InUse"')),
+]
+
+
+# Which operation a setting is about, where a fault may be about the same.
+SETTING_OF = {"sagemaker-longest": "CreateTrainingJob"}
+
+
+def groups():
+    """All of them, so that those of a group can be at once: one fault strikes a request."""
+    made = []
+    for each in OTHERWISE:
+        about = each[2].get("operation", SETTING_OF.get(each[0], each[0]))
+        group = next((group for group in made if about not in group), None)
+        if group is None:
+            made.append(group := {})
+        group[about] = each
+    return [list(group.values()) for group in made]
+
+
+def turn(aws, kind, fields):
+    if kind == "settings":
+        had = aws.control("GET", "settings").get("job_env", {})
+        if "job_env" in fields:
+            fields = {"job_env": {**had, **{name: {**had.get(name, {}), **env} for name, env in fields["job_env"].items()}}}
+        aws.settings(**fields)
+    else:
+        aws.fault(kind, **{"count": 0, **fields})
