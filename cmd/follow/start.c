@@ -29,7 +29,6 @@ struct run_start {
 	struct plan *plan;
 	json_t *inputs;
 	struct store *place; /* where turns by hand are claimed; NULL: this is none */
-	struct utc newest;   /* turn there, before data was listed */
 	bool claimed;
 	bool nothing_new;
 };
@@ -127,26 +126,23 @@ static int refuse_busy(const char *run, struct err **err)
 }
 
 /* A turn begins once the one before has ended, or is left to nobody. */
-static int look_for_turn(struct run_start *start, struct utc *ret_newest, struct err **err)
+static int look_for_turn(void *arg, struct err **err)
 {
+	const struct run_start *start = arg;
 	struct open_turn open;
 	int found = open_turn_find(start->journal, start->place, NULL, &open, err);
 
-	*ret_newest = open.newest;
 	if (found > 0 && open.state == TURN_RUN_DRIVEN)
 		return refuse_busy(open.run, err);
 	return found < 0 ? -1 : 0;
 }
 
-/* Of turns that are begun by hand in the same moment, one runs: whoever has the claim. It is asked
- * for when there is something new, as most turns that find nothing need none; so another turn may
- * have come and gone since the data was listed, and have changed what is new. */
+/* Of turns that are begun by hand in the same moment, one runs: whoever has the claim. */
 static int claim_turn(void *arg, struct err **err)
 {
 	struct run_start *start = arg;
 	const char *name = js_str(start->plan->json, "name");
 	char other[JOURNAL_RUN_MAX];
-	struct utc newest;
 	int claimed = hand_turn_claim(start->journal, start->place, name, start->id, other, err);
 
 	if (claimed == 0)
@@ -154,9 +150,7 @@ static int claim_turn(void *arg, struct err **err)
 	if (claimed < 0)
 		return -1;
 	start->claimed = true;
-	if (look_for_turn(start, &newest, err) < 0)
-		return -1;
-	return newest.ms == start->newest.ms;
+	return look_for_turn(start, err);
 }
 
 /* The one line of a turn without news. */
@@ -186,10 +180,7 @@ static int ask_for_inputs(struct run_start *start, struct inputs_ask *ask, struc
 	AUTO(auto_free) char *words = NULL;
 	int found;
 
-	ask->at = clock_utc_now();
-	if (args_moment(args, OPT_AT, ask->at, &ask->at, err) < 0)
-		return -1;
-	if (start->place && look_for_turn(start, &start->newest, err) < 0)
+	if (args_moment(args, OPT_AT, clock_utc_now(), &ask->at, err) < 0)
 		return -1;
 	if (!args->given[OPT_AT])
 		ask->at = clock_utc_now();
@@ -214,7 +205,8 @@ static int find_inputs(struct run_start *start, struct err **err)
 		.at_is_given = start->args->given[OPT_AT],
 		.turn = start->how->turn,
 		.without = start->args->value[OPT_WITHOUT],
-		.may_begin = by_hand ? claim_turn : NULL,
+		.is_free = by_hand ? look_for_turn : NULL,
+		.claim = by_hand ? claim_turn : NULL,
 		.arg = start,
 	};
 	bool promotes = !js_is(json_object_get(start->plan->json, "promote"), "when", "manual");

@@ -64,8 +64,6 @@ int open_turn_find(struct journal *journal, struct store *place, const struct ut
 		if (found <= 0)
 			return found;
 		before = turn_at(record);
-		if (i == 0)
-			ret->newest = before;
 		if (own && before.ms == own->ms)
 			continue;
 		if (js_is(record, "outcome", "queued") && !turn_is_left(record)) {

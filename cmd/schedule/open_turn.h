@@ -23,11 +23,10 @@ struct open_turn {
 	enum turn_run state; /* DRIVEN or ALONE */
 	bool has_waiter;     /* another turn waits for it */
 	struct utc waiter;
-	struct utc newest; /* of all turns that were looked at; .ms 0: there is none */
 };
 
 /* Finds the newest turn below promote.url, other than that of `own` (NULL: none), whose run is
- * under way. Returns 1, 0 if there is none, -1; newest is set in both cases. */
+ * under way. Returns 1, 0 if there is none, -1. */
 int open_turn_find(struct journal *journal, struct store *place, const struct utc *own,
 		   struct open_turn *ret, struct err **err);
 

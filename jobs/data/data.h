@@ -56,6 +56,9 @@ struct data_source {
 	int64_t settle_ms; /* younger objects wait; 0: none waits */
 };
 
+/* True for the url of a JSON Lines file. */
+bool data_url_is_list(const char *url);
+
 /* A list that is stored by content. */
 struct data_list {
 	char *url; /* owned; NULL: there is none */
@@ -84,18 +87,22 @@ struct data_query {
 	struct utc at;                /* the moment of `settle` */
 	bool incremental;             /* the manifest has the new objects alone */
 	const struct data_list *seen; /* the cumulative list; NULL: no model was given anything */
-	/* Manifests of refused runs: their new objects are left out, unless they have changed. */
-	const struct data_list *aside;
-	size_t aside_count;
-	const struct data_turn *hold_out; /* its objects are never in the manifest; may be NULL */
+	/* The hold-out, whose objects are never in the manifest: those below a url, or of a turn.
+	 * NULL: there is none. */
+	const char *held_below;
+	const struct data_turn *held;
 };
 
 /* One look at the data, kept in a temporary file. */
 struct data_turn;
 
 /* Lists and joins. Nothing is stored. Data without any object (or none that `include` matches) is
- * an error: a wrong url must not look like a week without news. */
+ * an error: a wrong url must not look like a week without news. A cumulative list in a bucket is
+ * not read if the listing has its digest: then it is the list. */
 int data_turn_open(const struct data_query *query, struct data_turn **ret, struct err **err);
+/* Leaves out the new objects of the manifests of refused runs, unless they have changed. */
+int data_turn_leave_out(struct data_turn *turn, const struct data_list *manifests, size_t count,
+			struct err **err);
 const struct data_counts *data_turn_counts(const struct data_turn *turn); /* borrowed */
 /* Reads the first byte of an object of the turn, to see that the data may be read and not only be
  * listed. Does nothing if the turn has none. */

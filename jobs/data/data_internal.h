@@ -7,6 +7,7 @@
  *   data_sort.c     a list in any order, put in order
  *   data_listing.c  the objects of a source, in order
  *   data_turn.c     listing and cumulative list, joined
+ *   data_aside.c    objects of refused runs, left out of a turn
  *   data_store.c    manifest and cumulative list of a turn, stored
  *   data_fetch.c    the objects of a manifest, on a node
  *
@@ -44,6 +45,8 @@ int data_row_read_foreign(const char *line, size_t len, json_t **keep, struct da
 struct data_reader *data_reader_foreign(struct store *store, const char *key);
 /* The lines of a part of a local file, in which one url may come several times. */
 struct data_reader *data_reader_part(int fd, const char *name, uint64_t from, uint64_t to);
+/* True if it reads from a service. */
+bool data_reader_is_far(const struct data_reader *reader);
 /* A reader that stands at a row, for joins in key order. */
 struct data_cursor {
 	struct data_reader *reader; /* owned; NULL: an empty list */
@@ -51,6 +54,8 @@ struct data_cursor {
 	bool at; /* `row` is valid */
 };
 int data_cursor_next(struct data_cursor *cursor, struct err **err);
+/* Moves on to the row of the url, if the list has it. */
+int data_cursor_find(struct data_cursor *cursor, const char *url, bool *ret, struct err **err);
 void data_cursor_release(struct data_cursor *cursor);
 
 /* --- data_writer.c --- */
@@ -96,9 +101,12 @@ struct data_turn {
 	char *name;               /* of the data, in errors */
 	char *first;              /* the first object's URL; NULL: there is none */
 	/* while it is made */
-	struct data_cursor seen, hold_out, *aside;
-	char *hold_out_prefix;
+	struct data_cursor seen, held;
+	char *held_prefix;
 };
+
+/* Counts the row, and adds it to the spool. */
+int data_turn_keep(struct data_turn *turn, const struct data_row *row, struct err **err);
 
 /* True if both rows are one content. If only the time of a file differs, it is read: `sha` is set
  * to its digest, and row->sha256 points there. */

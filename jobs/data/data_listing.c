@@ -43,7 +43,7 @@ struct listing {
 
 /* --- which objects count --- */
 
-static bool is_foreign(const char *url)
+bool data_url_is_list(const char *url)
 {
 	size_t len = strlen(url);
 
@@ -320,7 +320,7 @@ int data_listing_prefix(const struct data_source *source, char **ret, struct err
 	AUTO(store_freep) struct store *store = NULL;
 
 	*ret = NULL;
-	if (is_foreign(source->url))
+	if (data_url_is_list(source->url))
 		return 0;
 	if (store_open(source->url, &store, err) < 0)
 		return -1;
@@ -355,7 +355,8 @@ int data_listing_run(const struct data_source *source, struct utc at, struct dat
 			return -1;
 		listing.waiting = &waiting;
 	}
-	result = is_foreign(source->url) ? list_foreign(&listing, err) : list_store(&listing, err);
+	result = data_url_is_list(source->url) ? list_foreign(&listing, err)
+					       : list_store(&listing, err);
 	if (result < 0)
 		return err_wrap(err, "cannot list the data of '%s'", source->url);
 	return source->done_marker ? pass_held(&listing, err) : 0;

@@ -67,7 +67,7 @@ static void reader_of_store(struct data_reader *reader, struct store *store, con
 {
 	reader->store = store;
 	reader->key = mem_copy(key);
-	if (!store_directory(store))
+	if (data_reader_is_far(reader))
 		reader->chunk = CHUNK_REMOTE;
 }
 
@@ -259,12 +259,28 @@ int data_reader_next(struct data_reader *reader, struct data_row *ret, struct er
 	return check_order(reader, ret, err) < 0 ? -1 : 1;
 }
 
+bool data_reader_is_far(const struct data_reader *reader)
+{
+	return reader->store && !store_directory(reader->store);
+}
+
 int data_cursor_next(struct data_cursor *cursor, struct err **err)
 {
 	int found = cursor->reader ? data_reader_next(cursor->reader, &cursor->row, err) : 0;
 
 	cursor->at = found > 0;
 	return found < 0 ? -1 : 0;
+}
+
+int data_cursor_find(struct data_cursor *cursor, const char *url, bool *ret, struct err **err)
+{
+	int order = 1;
+
+	while (cursor->at && (order = strcmp(cursor->row.url, url)) < 0)
+		if (data_cursor_next(cursor, err) < 0)
+			return -1;
+	*ret = cursor->at && order == 0;
+	return 0;
 }
 
 void data_cursor_release(struct data_cursor *cursor)

@@ -65,19 +65,7 @@ int data_turn_same(struct data_row *row, const struct data_row *known, char sha[
 
 /* --- the join --- */
 
-/* Moves on to the row of the url, if the list has it. */
-static int find_row(struct data_cursor *cursor, const char *url, bool *ret, struct err **err)
-{
-	int order = 1;
-
-	while (cursor->at && (order = strcmp(cursor->row.url, url)) < 0)
-		if (data_cursor_next(cursor, err) < 0)
-			return -1;
-	*ret = cursor->at && order == 0;
-	return 0;
-}
-
-/* The same for the cumulative list: what is passed on the way is in no listing any more. */
+/* Moves on in the cumulative list: what is passed on the way is in no listing any more. */
 static int find_seen(struct data_turn *turn, const char *url, bool *ret, struct err **err)
 {
 	struct data_cursor *seen = &turn->seen;
@@ -94,29 +82,11 @@ static int find_seen(struct data_turn *turn, const char *url, bool *ret, struct 
 
 static int is_held_out(struct data_turn *turn, const char *url, bool *ret, struct err **err)
 {
-	*ret = turn->hold_out_prefix && text_starts(url, turn->hold_out_prefix);
-	return *ret ? 0 : find_row(&turn->hold_out, url, ret, err);
+	*ret = turn->held_prefix && text_starts(url, turn->held_prefix);
+	return *ret ? 0 : data_cursor_find(&turn->held, url, ret, err);
 }
 
-static int is_aside(struct data_turn *turn, struct data_row *row, char sha[SHA256_HEX], bool *ret,
-		    struct err **err)
-{
-	*ret = false;
-	for (size_t i = 0; i < turn->query.aside_count; i++) {
-		struct data_cursor *aside = &turn->aside[i];
-		bool found, same = false;
-
-		if (find_row(aside, row->url, &found, err) < 0)
-			return -1;
-		if (found && aside->row.is_new &&
-		    data_turn_same(row, &aside->row, sha, &same, err) < 0)
-			return -1;
-		*ret |= same;
-	}
-	return 0;
-}
-
-static int keep_row(struct data_turn *turn, const struct data_row *row, struct err **err)
+int data_turn_keep(struct data_turn *turn, const struct data_row *row, struct err **err)
 {
 	if (!row->aside && (row->is_new || !turn->query.incremental)) {
 		turn->counts.objects++;
@@ -139,7 +109,7 @@ static int keep_known(struct data_turn *turn, struct data_row *row, const struct
 	row->replaced = seen->aside && seen->replaced;
 	turn->counts.aside += seen->aside;
 	if (touched || (!seen->aside && !turn->query.incremental))
-		return keep_row(turn, row, err);
+		return data_turn_keep(turn, row, err);
 	return 0;
 }
 
@@ -163,11 +133,8 @@ static int join_row(void *arg, struct data_row *row, bool young, struct err **er
 		turn->counts.waiting++;
 	else if (!same) {
 		row->replaced = known && (!seen->aside || seen->replaced);
-		if (is_aside(turn, row, sha, &row->aside, err) < 0)
-			return -1;
-		row->is_new = !row->aside;
-		turn->counts.aside += row->aside;
-		if (keep_row(turn, row, err) < 0)
+		row->is_new = true;
+		if (data_turn_keep(turn, row, err) < 0)
 			return -1;
 	}
 	return known ? data_cursor_next(&turn->seen, err) : 0;
@@ -176,50 +143,139 @@ static int join_row(void *arg, struct data_row *row, bool young, struct err **er
 static int open_lists(struct data_turn *turn, struct err **err)
 {
 	const struct data_query *query = &turn->query;
-	const struct data_turn *hold_out = query->hold_out;
 
 	if (query->seen && query->seen->url &&
-	    (data_reader_open(query->seen, &turn->seen.reader, err) < 0 ||
-	     data_cursor_next(&turn->seen, err) < 0))
-		return err_wrap(err, "cannot read what the models were given so far");
-	turn->aside = mem_zero(query->aside_count, sizeof *turn->aside);
-	for (size_t i = 0; i < query->aside_count; i++)
-		if (data_reader_open(&query->aside[i], &turn->aside[i].reader, err) < 0 ||
-		    data_cursor_next(&turn->aside[i], err) < 0)
-			return err_wrap(err, "cannot read the data that is set aside");
-	if (!hold_out)
+	    data_reader_open(query->seen, &turn->seen.reader, err) < 0)
+		return -1;
+	if (query->held_below) {
+		const struct data_source below = { .url = query->held_below };
+
+		return data_listing_prefix(&below, &turn->held_prefix, err);
+	}
+	if (!query->held)
 		return 0;
-	turn->hold_out.reader = data_reader_of_file(hold_out->spool.fd, hold_out->name);
-	if (data_listing_prefix(&hold_out->query.source, &turn->hold_out_prefix, err) < 0)
-		return -1;
-	return data_cursor_next(&turn->hold_out, err);
-}
-
-/* Reads to the ends of all lists, where they are proved: what is left of the cumulative list is in
- * no listing any more. */
-static int end_lists(struct data_turn *turn, struct err **err)
-{
-	bool ignored;
-
-	if (find_seen(turn, NULL, &ignored, err) < 0)
-		return -1;
-	for (size_t i = 0; i < turn->query.aside_count; i++)
-		while (turn->aside[i].at)
-			if (data_cursor_next(&turn->aside[i], err) < 0)
-				return -1;
-	return 0;
+	turn->held.reader = data_reader_of_file(query->held->spool.fd, query->held->name);
+	return data_cursor_next(&turn->held, err);
 }
 
 static void close_lists(struct data_turn *turn)
 {
 	data_cursor_release(&turn->seen);
-	data_cursor_release(&turn->hold_out);
-	for (size_t i = 0; turn->aside && i < turn->query.aside_count; i++)
-		data_cursor_release(&turn->aside[i]);
-	free(turn->aside);
-	turn->aside = NULL;
-	free(turn->hold_out_prefix);
-	turn->hold_out_prefix = NULL;
+	data_cursor_release(&turn->held);
+	free(turn->held_prefix);
+	turn->held_prefix = NULL;
+}
+
+static int begin_join(struct data_turn *turn, struct err **err)
+{
+	if (data_cursor_next(&turn->seen, err) < 0)
+		return err_wrap(err, "cannot read what the models were given so far");
+	return 0;
+}
+
+/* Reads to the end of the cumulative list, where it is proved: what is left of it is in no listing
+ * any more. */
+static int end_join(struct data_turn *turn, struct err **err)
+{
+	bool ignored;
+
+	return find_seen(turn, NULL, &ignored, err);
+}
+
+/* --- a list that need not be read --- */
+
+/* A listing, kept until it is known whether it is the cumulative list. */
+struct whole_listing {
+	struct data_turn *turn;
+	struct data_writer rows; /* in which "new" says that an object is young */
+	struct sha256 *sha;      /* of a cumulative list of all that are not held out */
+	struct sb line;
+	int64_t held_out;
+	bool untagged; /* an object has no ETag: nothing is known as the same */
+};
+
+static void whole_release(struct whole_listing *whole)
+{
+	data_writer_release(&whole->rows);
+	hash_sha256_freep(&whole->sha);
+	sb_release(&whole->line);
+}
+
+static int add_to_whole(void *arg, struct data_row *row, bool young, struct err **err)
+{
+	struct whole_listing *whole = arg;
+	const char *held = whole->turn->held_prefix;
+
+	if (held && text_starts(row->url, held)) {
+		whole->held_out++;
+	} else {
+		sb_clear(&whole->line);
+		data_row_put(&whole->line, row, DATA_LINE_SEEN);
+		hash_sha256_add(whole->sha, whole->line.text, whole->line.len);
+		whole->untagged |= !row->etag || !row->etag[0];
+	}
+	row->is_new = young;
+	return data_writer_add(&whole->rows, row, err);
+}
+
+static int join_whole(struct data_turn *turn, struct whole_listing *whole, struct err **err)
+{
+	AUTO(data_reader_freep)
+	struct data_reader *reader = data_reader_of_file(whole->rows.fd, turn->name);
+	struct data_row row;
+	int found = data_writer_flush(&whole->rows, err);
+
+	if (found < 0 || begin_join(turn, err) < 0)
+		return -1;
+	while (found >= 0 && (found = data_reader_next(reader, &row, err)) > 0) {
+		bool young = row.is_new;
+
+		row.is_new = false;
+		found = join_row(turn, &row, young, err);
+	}
+	return found < 0 ? -1 : end_join(turn, err);
+}
+
+/* Objects of a bucket are told apart by what the listing says of them. A list is stored by its
+ * digest: if the listing has the same, each object is known and none is gone, for no request. */
+static int list_and_compare(struct data_turn *turn, struct err **err)
+{
+	const struct data_query *query = &turn->query;
+	AUTO(whole_release)
+	struct whole_listing whole = { .turn = turn, .line = SB_INIT, .sha = hash_sha256_new() };
+	char digest[SHA256_HEX];
+
+	if (data_writer_open(&whole.rows, DATA_LINE_SPOOL, err) < 0 ||
+	    data_listing_run(&query->source, query->at, &turn->counts, add_to_whole, &whole, err) <
+		    0)
+		return -1;
+	hash_sha256_end(TAKE(whole.sha), digest);
+	if (whole.untagged || !query->incremental || strcmp(digest, query->seen->digest) != 0)
+		return join_whole(turn, &whole, err);
+	turn->counts.held_out = whole.held_out;
+	return 0;
+}
+
+static int list_and_join(struct data_turn *turn, struct err **err)
+{
+	const struct data_query *query = &turn->query;
+
+	return begin_join(turn, err) < 0 || data_listing_run(&query->source, query->at,
+							     &turn->counts, join_row, turn, err) < 0
+		       ? -1
+		       : end_join(turn, err);
+}
+
+/* True if the cumulative list costs a request, and the listing may tell its digest. */
+static int may_compare(const struct data_turn *turn, bool *ret, struct err **err)
+{
+	AUTO(auto_free) char *prefix = NULL;
+
+	if (data_listing_prefix(&turn->query.source, &prefix, err) < 0)
+		return -1;
+	*ret = turn->seen.reader && data_reader_is_far(turn->seen.reader) && !turn->query.held &&
+	       (!prefix || prefix[0] != '/');
+	return 0;
 }
 
 /* A wrong url must not look like a week without news. */
@@ -245,14 +301,15 @@ static int check_listed(const struct data_turn *turn, struct err **err)
 int data_turn_open(const struct data_query *query, struct data_turn **ret, struct err **err)
 {
 	AUTO(data_turn_freep) struct data_turn *turn = mem_zero(1, sizeof *turn);
+	bool compares = false;
 
 	turn->query = *query;
 	turn->spool = (struct data_writer){ .fd = -1, .out = SB_INIT };
 	turn->name = mem_copy(query->source.url);
 	if (data_writer_open(&turn->spool, DATA_LINE_SPOOL, err) < 0 || open_lists(turn, err) < 0 ||
-	    data_listing_run(&query->source, query->at, &turn->counts, join_row, turn, err) < 0 ||
-	    end_lists(turn, err) < 0 || check_listed(turn, err) < 0 ||
-	    data_writer_flush(&turn->spool, err) < 0)
+	    may_compare(turn, &compares, err) < 0 ||
+	    (compares ? list_and_compare(turn, err) : list_and_join(turn, err)) < 0 ||
+	    check_listed(turn, err) < 0 || data_writer_flush(&turn->spool, err) < 0)
 		return -1;
 	close_lists(turn);
 	*ret = TAKE(turn);

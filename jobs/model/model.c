@@ -66,19 +66,22 @@ static int contradiction(const struct model *model, int64_t generation, const ch
 	return err_damage(err);
 }
 
-/* Reads the entry of the pointer. */
-static int read_current(struct model *model, const struct model_pointer *pointer,
-			struct model_entry *ret, struct err **err)
+int model_entry_fill(struct model *model, struct model_entry *entry, struct err **err)
 {
-	int there = model_entry_read(model, pointer->generation, ret, err);
+	AUTO(model_entry_release) struct model_entry read = { 0 };
+	int there;
 
+	if (entry->body || entry->generation == 0)
+		return 0;
+	there = model_entry_read(model, entry->generation, &read, err);
 	if (there < 0)
 		return -1;
 	if (there == 0)
-		return contradiction(model, pointer->generation, "there is no such entry", err);
-	if (strcmp(ret->digest, pointer->digest) != 0)
-		return contradiction(model, pointer->generation,
+		return contradiction(model, entry->generation, "there is no such entry", err);
+	if (strcmp(read.digest, entry->digest) != 0)
+		return contradiction(model, entry->generation,
 				     "the entry has another digest than it names", err);
+	entry->body = TAKE(read.body);
 	return 0;
 }
 
@@ -122,18 +125,59 @@ static int mend_pointer(struct model *model, struct model_pointer *pointer,
 	return 0;
 }
 
+/* Finds the newest entry. With `brief` that of a pointer which tells of its list is not read. */
+static int find_head(struct model *model, bool brief, struct model_pointer *pointer,
+		     struct model_entry *ret, struct err **err)
+{
+	if (model_pointer_read(model, pointer, err) < 0)
+		return -1;
+	ret->generation = pointer->generation;
+	memcpy(ret->digest, pointer->digest, sizeof ret->digest);
+	if (!(brief && pointer->seen[0]) && model_entry_fill(model, ret, err) < 0)
+		return -1;
+	return read_beyond(model, ret, err);
+}
+
 int model_head(struct model *model, bool mend, struct model_entry *ret, struct err **err)
 {
 	AUTO(model_entry_release) struct model_entry entry = { 0 };
 	struct model_pointer pointer = { 0 };
-	int there = model_pointer_read(model, &pointer, err);
 
-	if (there < 0 || (there > 0 && read_current(model, &pointer, &entry, err) < 0) ||
-	    read_beyond(model, &entry, err) < 0)
+	if (find_head(model, false, &pointer, &entry, err) < 0)
 		return -1;
 	if (mend && entry.generation > pointer.generation &&
 	    mend_pointer(model, &pointer, &entry, err) < 0)
 		return -1;
+	*ret = entry;
+	entry = (struct model_entry){ 0 };
+	return ret->generation > 0;
+}
+
+void model_seen_release(struct model_seen *seen)
+{
+	free(seen->url);
+	*seen = (struct model_seen){ 0 };
+}
+
+int model_head_seen(struct model *model, struct model_entry *ret, struct model_seen *ret_seen,
+		    struct err **err)
+{
+	AUTO(model_entry_release) struct model_entry entry = { 0 };
+	AUTO(auto_free) char *key = NULL;
+	struct model_pointer pointer = { 0 };
+	const json_t *seen;
+
+	if (find_head(model, true, &pointer, &entry, err) < 0)
+		return -1;
+	seen = js_path(entry.body, "version.data.seen");
+	if (entry.body)
+		key = js_str(seen, "file") ? mem_copy(js_str(seen, "file")) : NULL;
+	else if (entry.generation > 0)
+		key = model_list_key(pointer.run, pointer.seen);
+	*ret_seen = (struct model_seen){ .url = model_file_url(model, key) };
+	if (key)
+		memcpy(ret_seen->sha256, entry.body ? js_str(seen, "sha256") : pointer.seen,
+		       SHA256_HEX);
 	*ret = entry;
 	entry = (struct model_entry){ 0 };
 	return ret->generation > 0;

@@ -4,8 +4,9 @@
  * A model folder is a store: a directory or a prefix in a bucket (`promote.url`). In it:
  *
  *   current.json               the pointer: {"v":1, "name", "generation", "digest": of its entry,
- *                              "run", "model": URL, "outputs": URL (absent: none)}; written only in
- *                              place of the pointer that was read
+ *                              "run", "model": URL, "outputs": URL (absent: none), "seen": SHA-256
+ *                              of the version's cumulative list (absent: see the entry)}; written
+ *                              only in place of the pointer that was read
  *   entries/<generation>.json  one promotion or rollback, from 1, without gaps; written only if
  *                              absent, never changed, never deleted
  *   versions/<run>/            the files that entries of this run name, so that removing the run
@@ -72,6 +73,19 @@ char *model_file_url(const struct model *model, const char *file);
  * ever promoted there, -1. With `mend` a pointer that is behind is moved on; a reader without the
  * right to write passes false. */
 int model_head(struct model *model, bool mend, struct model_entry *ret, struct err **err);
+
+/* The cumulative list of a version: all data that its model and the ancestors of it were given. */
+struct model_seen {
+	char *url; /* owned; NULL: the version has none */
+	char sha256[SHA256_HEX];
+};
+void model_seen_release(struct model_seen *seen); /* for AUTO() */
+
+/* As model_head(), with the cumulative list of the newest entry. Where the pointer tells of it, the
+ * entry itself is not read, which spares a request: its body is NULL until model_entry_fill(). */
+int model_head_seen(struct model *model, struct model_entry *ret, struct model_seen *ret_seen,
+		    struct err **err);
+int model_entry_fill(struct model *model, struct model_entry *entry, struct err **err);
 
 /* Reads an entry. Returns 1, 0 if absent, -1 (also: not an entry, of another generation or name, of
  * a newer format). */

@@ -268,7 +268,7 @@ int model_keep_object(struct model *model, const char *run, const char *url, con
 			there == 0 ? "is gone" : "is not what the run was given");
 		return err_hint(err, "restore it from a copy, or promote another run");
 	}
-	key = mem_format(MODEL_VERSIONS "%s/data/%s.jsonl", run, sha256);
+	key = model_list_key(run, sha256);
 	there = store_copy(from, &object, model->store, key, sha256, NULL, NULL, copied, err);
 	if (there > 0 && !copied[0])
 		there = store_sha256(model->store, key, NULL, NULL, copied, NULL, err);

@@ -1,4 +1,5 @@
 /* The form of what is stored: sealed lines, and entries; see model.h and model_internal.h. */
+#include <stdio.h>
 #include <string.h>
 
 #include "jobs/base/sb.h"
@@ -150,11 +151,15 @@ int model_pointer_parse(const char *bytes, size_t len, const char *what, const c
 			struct model_pointer *ret, struct err **err)
 {
 	json_auto_t *body = NULL;
+	const char *run, *seen;
 
 	if (unseal(bytes, len, what, &body, err) < 0)
 		return pointer_hint(err);
+	run = js_str(body, "run");
+	seen = js_str(body, "seen");
 	if (js_int(body, "generation", 0) < 1 || !model_is_digest(js_str(body, "digest")) ||
-	    !js_str(body, "name")) {
+	    !js_str(body, "name") || !run || !text_run_id_valid(run) ||
+	    (seen && !model_is_digest(seen))) {
 		damaged(what, "it names no entry", err);
 		return pointer_hint(err);
 	}
@@ -162,5 +167,7 @@ int model_pointer_parse(const char *bytes, size_t len, const char *what, const c
 		return other_name(what, js_str(body, "name"), name, err);
 	ret->generation = js_int(body, "generation", 0);
 	memcpy(ret->digest, js_str(body, "digest"), SHA256_HEX);
+	snprintf(ret->run, sizeof ret->run, "%s", run);
+	snprintf(ret->seen, sizeof ret->seen, "%s", seen ? seen : "");
 	return 0;
 }

@@ -23,6 +23,8 @@ bool model_is_digest(const char *text);
 char *model_entry_key(int64_t generation);
 /* The folder of a version's model files: "versions/<run>/model/"; the caller frees it. */
 char *model_files_prefix(const char *run);
+/* The key of a list of data that a version keeps; the caller frees it. */
+char *model_list_key(const char *run, const char *sha256);
 
 /* ---- form (model_form.c) ---- */
 
@@ -41,6 +43,8 @@ int model_entry_parse(const char *bytes, size_t len, const char *what, int64_t g
 struct model_pointer {
 	int64_t generation; /* 0: there is none */
 	char digest[SHA256_HEX];
+	char run[64];          /* of the version */
+	char seen[SHA256_HEX]; /* of its cumulative list; "": the entry tells */
 	char tag[STORE_TAG];
 };
 

@@ -19,6 +19,11 @@ char *model_files_prefix(const char *run)
 	return mem_format(MODEL_VERSIONS "%s/model/", run);
 }
 
+char *model_list_key(const char *run, const char *sha256)
+{
+	return mem_format(MODEL_VERSIONS "%s/data/%s.jsonl", run, sha256);
+}
+
 char *model_file_url(const struct model *model, const char *file)
 {
 	return file ? mem_format("%s/%s", model_url(model), file) : NULL;

@@ -28,6 +28,7 @@ int model_pointer_write(struct model *model, const struct model_pointer *was,
 	js_put_str(body, "run", js_str(entry->body, "run"));
 	js_put_str(body, "model", url);
 	js_put_str(body, "outputs", js_str(js_path(entry->body, "version.outputs"), "url"));
+	js_put_str(body, "seen", js_str(js_path(entry->body, "version.data.seen"), "sha256"));
 	text = model_seal(body);
 	if (was->generation == 0)
 		return store_put_if_absent(model->store, MODEL_POINTER, text, strlen(text), err);

@@ -154,6 +154,21 @@ static int check_chain(struct model_verifying *v, struct err **err)
 	return 0;
 }
 
+/* True if the pointer tells of the cumulative list what its entry says. An entry that cannot be
+ * read is told as such. */
+static bool tells_alike(const struct model_verifying *v, const struct model_pointer *pointer,
+			const struct sb *text)
+{
+	AUTO(model_entry_release) struct model_entry entry = { 0 };
+	AUTO(err_freep) struct err *unreadable = NULL;
+
+	return pointer->seen[0] == '\0' ||
+	       model_entry_parse(text->text, text->len, "", pointer->generation, v->model->name,
+				 &entry, &unreadable) < 0 ||
+	       (js_is(entry.body, "run", pointer->run) &&
+		js_is(js_path(entry.body, "version.data.seen"), "sha256", pointer->seen));
+}
+
 static int check_pointer(struct model_verifying *v, struct err **err)
 {
 	AUTO(sb_release) struct sb text = SB_INIT_MAX(MODEL_POINTER_MAX + 1);
@@ -187,6 +202,9 @@ static int check_pointer(struct model_verifying *v, struct err **err)
 	hash_sha256_hex(entry.text, entry.len, digest);
 	if (there > 0 && strcmp(digest, pointer.digest) != 0)
 		model_verify_differs(v, key, "it has another digest than " MODEL_POINTER " names");
+	else if (there > 0 && !tells_alike(v, &pointer, &entry))
+		model_verify_differs(v, MODEL_POINTER,
+				     "it names another cumulative list than its entry");
 	else if (pointer.generation < v->newest)
 		model_verify_unchecked(v, MODEL_POINTER,
 				       "it stands behind the newest entry; the next promotion or "

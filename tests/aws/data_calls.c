@@ -63,11 +63,27 @@ static int store_turn(struct data_turn *turn, const json_t *line, json_t *reply,
 	return 0;
 }
 
+/* Sets aside what the manifests of the line were given. */
+static int leave_out(const json_t *line, struct data_turn *turn, struct err **err)
+{
+	const json_t *aside = json_object_get(line, "aside");
+	struct data_list lists[8] = { 0 };
+	size_t count = json_array_size(aside);
+	int result;
+
+	for (size_t i = 0; i < count && i < STK_LENGTH(lists); i++)
+		lists[i] = list_of(json_array_get(aside, i));
+	result = count > 0 ? data_turn_leave_out(turn, lists, count, err) : 0;
+	for (size_t i = 0; i < STK_LENGTH(lists); i++)
+		data_list_release(&lists[i]);
+	return result;
+}
+
 static int look(const json_t *line, const struct data_query *query, json_t *reply, struct err **err)
 {
 	AUTO(data_turn_freep) struct data_turn *turn = NULL;
 
-	if (data_turn_open(query, &turn, err) < 0 ||
+	if (data_turn_open(query, &turn, err) < 0 || leave_out(line, turn, err) < 0 ||
 	    (js_bool(line, "probe", false) && data_turn_probe(turn, err) < 0) ||
 	    (js_str(line, "workspace") && store_turn(turn, line, reply, err) < 0))
 		return -1;
@@ -77,31 +93,24 @@ static int look(const json_t *line, const struct data_query *query, json_t *repl
 
 static int do_turn(const json_t *line, json_t *reply, struct err **err)
 {
-	const json_t *aside = json_object_get(line, "aside");
 	AUTO(data_list_release) struct data_list seen = list_of(json_object_get(line, "seen"));
 	AUTO(data_turn_freep) struct data_turn *hold_out = NULL;
-	struct data_list lists[8] = { 0 };
 	struct data_query query = {
 		.source = source_of(line),
 		.at.ms = js_int(line, "at", clock_utc_now().ms),
 		.incremental = js_bool(line, "incremental", true),
 		.seen = &seen,
-		.aside = lists,
-		.aside_count = json_array_size(aside),
 	};
 	const struct data_query held = { .source.url = js_str(line, "hold_out") };
-	int result = 0;
 
-	for (size_t i = 0; i < query.aside_count && i < STK_LENGTH(lists); i++)
-		lists[i] = list_of(json_array_get(aside, i));
-	if (held.source.url)
-		result = data_turn_open(&held, &hold_out, err);
-	query.hold_out = hold_out;
-	if (result == 0)
-		result = look(line, &query, reply, err);
-	for (size_t i = 0; i < STK_LENGTH(lists); i++)
-		data_list_release(&lists[i]);
-	return result;
+	if (held.source.url && data_url_is_list(held.source.url)) {
+		if (data_turn_open(&held, &hold_out, err) < 0)
+			return -1;
+		query.held = hold_out;
+	} else {
+		query.held_below = held.source.url;
+	}
+	return look(line, &query, reply, err);
 }
 
 static int do_read(const json_t *line, json_t *reply, struct err **err)

@@ -235,10 +235,53 @@ def test_a_listing_that_is_denied_or_cut_leaves_nothing(aws, s3, tmp_path):
         assert turn.counts["new"] == 1001 and turn.counts["listed"] == 1001
         assert aws.struck() == 1
         aws.clear_faults()
-    # Nothing new: two pages and the cumulative list.
+    # Nothing new: two pages, whose digest is that of the cumulative list.
     before = aws.mark()
     assert data.turn(seen=turn.seen, workspace=None).counts["new"] == 0
-    assert [aws.requests(name, since=before) for name in ("ListObjectsV2", "GetObject", None)] == [2, 1, 3]
+    assert [aws.requests(name, since=before) for name in ("ListObjectsV2", "GetObject", None)] == [2, 0, 2]
+
+
+def test_a_list_that_the_listing_equals_is_not_read(aws, s3, tmp_path):
+    """By its digest it is known; whatever the digest cannot tell, the list does."""
+    data = Place(aws, tmp_path, "s3")
+    for name in ("a b\"é", "c", "held/b"):
+        data.put(name, name.encode())
+    first = data.turn(hold_out=data.url + "/held")
+
+    def look(seen, lists, **more):
+        before = aws.mark()
+        counts = data.turn(seen=seen, workspace=None, **more).counts
+        assert [row["name"].rpartition("/")[2] for row in aws.ledger(before, "GetObject")] == [
+            f"{seen['digest']}.jsonl"] * lists, counts
+        return {name: count for name, count in counts.items() if count}
+
+    held = {"hold_out": data.url + "/held"}
+    known = {"listed": 3, "held_out": 1}
+    assert look(first.seen, 0, **held) == known
+    # What was given is known, however young; without a hold-out its object is new.
+    assert look(first.seen, 0, settle_ms=HOUR, at=int(time.time() * 1000), **held) == known
+    assert look(first.seen, 1) == {"listed": 3, "objects": 1, "new": 1, "bytes": 6}
+    # A hold-out that was training data before.
+    whole = data.turn()
+    assert look(whole.seen, 1, **held) == known
+    assert look(whole.seen, 0) == {"listed": 3}
+    assert look(whole.seen, 1, include=["?"]) == {"listed": 3, "deleted": 2, "excluded": 2}
+    assert look(whole.seen, 1, incremental=False) == {"listed": 3, "objects": 3, "bytes": len("a b\"é".encode()) + 7}
+    data.put("d", b"young")
+    assert look(whole.seen, 1, settle_ms=HOUR, at=int(time.time() * 1000)) == {"listed": 4, "waiting": 1}
+    refused = data.turn(seen=whole.seen)
+    without = data.turn(seen=whole.seen, aside=[refused.manifest])
+    assert look(without.seen, 1) == {"listed": 4, "aside": 1}
+    data.put("d", b"other")
+    assert look(refused.seen, 1) == {"listed": 4, "objects": 1, "new": 1, "replaced": 1, "bytes": 5}
+    data.delete("d")
+    assert look(refused.seen, 1) == {"listed": 3, "deleted": 1}
+    # A list that was damaged is read for what it is.
+    key = whole.seen["url"].removeprefix("s3://bucket/")
+    s3.put_object(Bucket="bucket", Key=key, Body=b"{}")
+    assert look(whole.seen, 0) == {"listed": 3}
+    data.put("e", b"1")
+    assert "line 1" in data.turn(seen=whole.seen, code=4).error
 
 
 def test_data_that_may_be_listed_but_not_read(aws, s3, tmp_path):

@@ -12,11 +12,15 @@ static void inputs_release(struct inputs *inputs)
 	json_decref(inputs->json);
 	store_freep(&inputs->workspace);
 	model_entry_release(&inputs->head);
+	model_seen_release(&inputs->seen);
 	model_freep(&inputs->model);
 	store_freep(&inputs->beside);
 	for (size_t i = 0; i < inputs->aside_count; i++)
 		data_list_release(&inputs->aside[i]);
 	free(inputs->aside);
+	json_decref(inputs->aside_keys);
+	data_turn_freep(&inputs->turn);
+	data_turn_freep(&inputs->hold_out);
 }
 
 static int open_places(struct inputs *inputs, struct err **err)
@@ -31,7 +35,7 @@ static int open_places(struct inputs *inputs, struct err **err)
 	if (store_open(url, &inputs->beside, err) < 0 ||
 	    model_open(url, js_str(plan, "name"), &inputs->model, err) < 0)
 		return -1;
-	return model_head(inputs->model, false, &inputs->head, err) < 0 ? -1 : 0;
+	return model_head_seen(inputs->model, &inputs->head, &inputs->seen, err) < 0 ? -1 : 0;
 }
 
 /* Whether the driver will find the parent in the promoted version (jobs/run/plan/parent.h): its
@@ -87,6 +91,43 @@ static bool asks_for_inputs(const json_t *plan)
 	return false;
 }
 
+/* True if no other version was promoted, and no other data set aside, since that was asked. */
+static int is_as_before(struct inputs *inputs, bool *ret, struct err **err)
+{
+	AUTO(model_entry_release) struct model_entry head = { 0 };
+	AUTO(model_seen_release) struct model_seen seen = { 0 };
+
+	if (inputs->model && model_head_seen(inputs->model, &head, &seen, err) < 0)
+		return -1;
+	*ret = head.generation == inputs->head.generation &&
+	       strcmp(head.digest, inputs->head.digest) == 0;
+	return *ret ? inputs_turn_same_aside(inputs, ret, err) : 0;
+}
+
+/* There is something new. Returns as inputs_make() does. */
+static int fix(struct inputs *inputs, struct data_counts *counts, struct err **err)
+{
+	const struct inputs_ask *ask = inputs->ask;
+	bool same = true;
+	int found;
+
+	if ((ask->is_free && ask->is_free(ask->arg, err) < 0) ||
+	    (inputs->model && model_entry_fill(inputs->model, &inputs->head, err) < 0) ||
+	    inputs_turn_read_aside(inputs, err) < 0)
+		return -1;
+	add_pointer(inputs);
+	found = inputs_data_leave_out(inputs, counts, err);
+	if (found > 0)
+		found = inputs_data_store(inputs, counts, err);
+	if (found <= 0 || !ask->claim)
+		return found;
+	/* Most turns find nothing new, and need no claim: so another one may have come and gone
+	 * since this one has asked. */
+	if (ask->claim(ask->arg, err) < 0 || is_as_before(inputs, &same, err) < 0)
+		return -1;
+	return same ? 1 : INPUTS_OLD;
+}
+
 int inputs_make(struct journal *journal, const struct inputs_ask *ask, json_t **ret,
 		char **ret_words, struct err **err)
 {
@@ -105,18 +146,17 @@ int inputs_make(struct journal *journal, const struct inputs_ask *ask, json_t **
 	if (open_places(&inputs, err) < 0 || inputs_turn_check(&inputs, err) < 0)
 		return -1;
 	inputs.from_promoted = is_from_promoted(&inputs);
-	if (inputs_turn_read_aside(&inputs, err) < 0)
-		return -1;
-	add_pointer(&inputs);
-	found = inputs_data_add(&inputs, &counts, err);
-	if (found < 0)
-		return -1;
-	if (found > 0 && ask->may_begin) {
-		int may = ask->may_begin(ask->arg, err);
-
-		if (may <= 0)
-			return may < 0 ? -1 : INPUTS_OLD;
+	if (inputs.from_promoted) {
+		inputs.given.url = inputs.seen.url;
+		memcpy(inputs.given.digest, inputs.seen.sha256, sizeof inputs.given.digest);
 	}
+	if (inputs_turn_put_aside(&inputs, err) < 0)
+		return -1;
+	found = inputs_data_list(&inputs, &counts, err);
+	if (found > 0)
+		found = fix(&inputs, &counts, err);
+	if (found < 0 || found == INPUTS_OLD)
+		return found;
 	*ret_words = inputs_data_words(ask->plan, has_data ? &counts : NULL, found > 0);
 	if (ask->retrain &&
 	    inputs_turn_record(&inputs, found ? ask->run : NULL, *ret_words, &counts, err) < 0)

@@ -33,18 +33,25 @@ struct inputs_ask {
 	bool at_is_given;    /* by --at */
 	const json_t *turn;  /* as in the inputs; NULL: no schedule */
 	const char *without; /* id of the run whose data is set aside first; NULL: none */
-	/* Asked once there is something to begin with, before the turn is recorded. Returns 1; 0 if
-	 * another turn was faster, so that all is to be asked for again; -1. NULL: it may begin. */
-	int (*may_begin)(void *arg, struct err **err);
+	/* Of a turn that others may be in the way of. `is_free` is asked once there is something
+	 * new: -1 if another one is under way. `claim` is asked once that is stored, before the
+	 * turn is recorded: -1 if another one has it. Both NULL: nothing is in the way. */
+	int (*is_free)(void *arg, struct err **err);
+	int (*claim)(void *arg, struct err **err);
 	void *arg;
 };
 
 #define INPUTS_OLD 2
 
 /* Returns 1 with the inputs, a new reference (NULL: the plan asks for none); 0 if there is nothing
- * new for a retraining, with a record of the turn; INPUTS_OLD if may_begin returned 0; -1:
- * EXIT_REFUSED if data, parent or hold-out cannot be used. `ret_words` says what was found, in a
- * line; the caller frees it. */
+ * new for a retraining, with a record of the turn; INPUTS_OLD if another turn came and went before
+ * the claim, and changed what is new: ask again; -1: EXIT_REFUSED if data, parent or hold-out
+ * cannot be used. `ret_words` says what was found, in a line; the caller frees it.
+ *
+ * Most turns find nothing new, often from a machine that begins with nothing. Such a turn asks a
+ * bucket for the pages of the data's listing, the pointer and an entry beyond it, and writes its
+ * record (jobs/data/data.h says when the cumulative list must be read as well). All else, what is
+ * set aside, other turns, the hold-out, is asked for only once there is something new. */
 int inputs_make(struct journal *journal, const struct inputs_ask *ask, json_t **ret,
 		char **ret_words, struct err **err);
 

@@ -24,22 +24,6 @@ static struct data_source source_of_data(const json_t *plan)
 	};
 }
 
-/* What the parent was given: the cumulative list of its version. */
-static int find_seen(const struct inputs *inputs, struct data_list *ret, struct err **err)
-{
-	const json_t *seen = js_path(inputs->head.body, "version.data.seen");
-
-	if (!inputs->from_promoted || !seen)
-		return 0;
-	if (!js_str(seen, "file") || !js_str(seen, "sha256"))
-		return err_set(err, EXIT_REFUSED,
-			       "entry %" PRId64 " of '%s' does not say what the model was given",
-			       inputs->head.generation, model_url(inputs->model));
-	ret->url = model_file_url(inputs->model, js_str(seen, "file"));
-	snprintf(ret->digest, sizeof ret->digest, "%s", js_str(seen, "sha256"));
-	return 0;
-}
-
 json_t *inputs_data_counts(const struct data_counts *counts)
 {
 	const struct {
@@ -119,24 +103,6 @@ static int add_infer(const struct inputs *inputs, struct err **err)
 	return store_all(inputs, turn, "infer", infer_words, err);
 }
 
-/* The listing of the data, joined with what the parent was given. */
-static int list_data(const struct inputs *inputs, const struct data_turn *hold_out,
-		     const struct data_list *seen, struct data_turn **ret, struct err **err)
-{
-	const json_t *data = json_object_get(inputs->ask->plan, "data");
-	const struct data_query query = {
-		.source = source_of_data(inputs->ask->plan),
-		.at = inputs->ask->at,
-		.incremental = js_bool(data, "incremental", true),
-		.seen = seen,
-		.aside = inputs->aside,
-		.aside_count = inputs->aside_count,
-		.hold_out = hold_out,
-	};
-
-	return data_turn_open(&query, ret, err);
-}
-
 static bool is_enough(const struct inputs *inputs, const struct data_counts *counts)
 {
 	int64_t least = js_int(json_object_get(inputs->ask->plan, "data"), "min_new", 1);
@@ -154,33 +120,67 @@ static int refuse_empty(const struct inputs *inputs, const struct data_counts *c
 	return err_hint(err, "set data.incremental to false, or wait for new data");
 }
 
-int inputs_data_add(struct inputs *inputs, struct data_counts *ret, struct err **err)
+/* Lists the hold-out, unless that is done. */
+static int list_hold_out(struct inputs *inputs, struct err **err)
 {
-	const json_t *plan = inputs->ask->plan;
-	const struct data_source held = { .url = js_str(json_object_get(plan, "evaluate"),
-							"data") };
-	AUTO(data_turn_freep) struct data_turn *hold_out = NULL, *turn = NULL;
-	AUTO(data_list_release) struct data_list seen = { 0 };
+	const json_t *evaluate = json_object_get(inputs->ask->plan, "evaluate");
+	const struct data_source held = { .url = js_str(evaluate, "data") };
 
-	if (held.url && list_all(inputs, &held, hold_out_words, &hold_out, err) < 0)
+	return held.url && !inputs->hold_out
+		       ? list_all(inputs, &held, hold_out_words, &inputs->hold_out, err)
+		       : 0;
+}
+
+int inputs_data_list(struct inputs *inputs, struct data_counts *ret, struct err **err)
+{
+	const json_t *plan = inputs->ask->plan, *data = json_object_get(plan, "data");
+	const char *held = js_str(json_object_get(plan, "evaluate"), "data");
+	bool is_list = held && data_url_is_list(held);
+	struct data_query query = {
+		.source = source_of_data(plan),
+		.at = inputs->ask->at,
+		.incremental = js_bool(data, "incremental", true),
+		.seen = &inputs->given,
+		.held_below = is_list ? NULL : held,
+	};
+
+	if (!data)
+		return 1;
+	if (is_list && list_hold_out(inputs, err) < 0)
 		return -1;
-	if (json_object_get(plan, "data")) {
-		if (find_seen(inputs, &seen, err) < 0 ||
-		    list_data(inputs, hold_out, &seen, &turn, err) < 0)
-			return -1;
-		*ret = *data_turn_counts(turn);
-		if (!is_enough(inputs, ret))
-			return 0;
+	query.held = inputs->hold_out;
+	if (data_turn_open(&query, &inputs->turn, err) < 0)
+		return -1;
+	*ret = *data_turn_counts(inputs->turn);
+	return is_enough(inputs, ret);
+}
+
+int inputs_data_leave_out(struct inputs *inputs, struct data_counts *ret, struct err **err)
+{
+	if (!inputs->turn || inputs->aside_count == 0)
+		return 1;
+	if (data_turn_leave_out(inputs->turn, inputs->aside, inputs->aside_count, err) < 0)
+		return -1;
+	*ret = *data_turn_counts(inputs->turn);
+	return is_enough(inputs, ret);
+}
+
+int inputs_data_store(struct inputs *inputs, struct data_counts *ret, struct err **err)
+{
+	if (list_hold_out(inputs, err) < 0)
+		return -1;
+	if (inputs->turn) {
 		if (ret->objects == 0)
 			return refuse_empty(inputs, ret, err);
-		if (store_turn(inputs, turn, true, "data", err) < 0)
+		if (store_turn(inputs, inputs->turn, true, "data", err) < 0)
 			return -1;
 		/* Files that were written to meanwhile have left the manifest. */
-		*ret = *data_turn_counts(turn);
+		*ret = *data_turn_counts(inputs->turn);
 		if (!is_enough(inputs, ret))
 			return 0;
 	}
-	if (hold_out && store_all(inputs, hold_out, "hold_out", hold_out_words, err) < 0)
+	if (inputs->hold_out &&
+	    store_all(inputs, inputs->hold_out, "hold_out", hold_out_words, err) < 0)
 		return -1;
 	return add_infer(inputs, err) < 0 ? -1 : 1;
 }

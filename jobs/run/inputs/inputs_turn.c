@@ -128,14 +128,18 @@ static int refuse_promoted(struct inputs *inputs, const char *run, struct err **
 	return 0;
 }
 
-/* Sets aside what the run was given, which is in the journal. */
-static int put_aside_without(struct inputs *inputs, struct err **err)
+/* What the run was given is in the journal. */
+int inputs_turn_put_aside(struct inputs *inputs, struct err **err)
 {
 	char run[JOURNAL_RUN_MAX];
 	json_auto_t *given = NULL;
 	const json_t *data;
 
-	if (journal_resolve(inputs->journal, inputs->ask->without, run, err) < 0 ||
+	if (!inputs->ask->without)
+		return 0;
+	if ((inputs->ask->is_free && inputs->ask->is_free(inputs->ask->arg, err) < 0) ||
+	    (inputs->model && model_entry_fill(inputs->model, &inputs->head, err) < 0) ||
+	    journal_resolve(inputs->journal, inputs->ask->without, run, err) < 0 ||
 	    refuse_promoted(inputs, run, err) < 0 ||
 	    journal_read(inputs->journal, run, 1, take_inputs, &given, err) < 0)
 		return -1;
@@ -183,21 +187,38 @@ static int read_aside(struct inputs *inputs, const char *key, struct err **err)
 	return 0;
 }
 
-int inputs_turn_read_aside(struct inputs *inputs, struct err **err)
+/* The keys of all records, a new reference. */
+static int list_aside(const struct inputs *inputs, json_t **ret, struct err **err)
 {
 	json_auto_t *keys = json_array();
+
+	if (inputs->beside && json_object_get(inputs->ask->plan, "data") &&
+	    store_list(inputs->beside, ASIDE, collect_key, keys, err) < 0)
+		return err_wrap(err, "cannot read what is set aside");
+	*ret = TAKE(keys);
+	return 0;
+}
+
+int inputs_turn_read_aside(struct inputs *inputs, struct err **err)
+{
 	const json_t *key;
 	size_t i;
 
-	if (inputs->ask->without && put_aside_without(inputs, err) < 0)
+	if (list_aside(inputs, &inputs->aside_keys, err) < 0)
 		return -1;
-	if (!inputs->beside || !json_object_get(inputs->ask->plan, "data"))
-		return 0;
-	if (store_list(inputs->beside, ASIDE, collect_key, keys, err) < 0)
-		return err_wrap(err, "cannot read what is set aside");
-	json_array_foreach (keys, i, key)
+	json_array_foreach (inputs->aside_keys, i, key)
 		if (read_aside(inputs, json_string_value(key), err) < 0)
 			return err_wrap(err, "cannot read what is set aside");
+	return 0;
+}
+
+int inputs_turn_same_aside(const struct inputs *inputs, bool *ret, struct err **err)
+{
+	json_auto_t *keys = NULL;
+
+	if (list_aside(inputs, &keys, err) < 0)
+		return -1;
+	*ret = json_equal(keys, inputs->aside_keys);
 	return 0;
 }
 
