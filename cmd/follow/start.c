@@ -126,15 +126,25 @@ static int refuse_busy(const char *run, struct err **err)
 }
 
 /* A turn begins once the one before has ended, or is left to nobody. */
-static int look_for_turn(void *arg, struct err **err)
+static int look_for_turn(const struct run_start *start, struct err **err)
 {
-	const struct run_start *start = arg;
 	struct open_turn open;
 	int found = open_turn_find(start->journal, start->place, NULL, &open, err);
 
 	if (found > 0 && open.state == TURN_RUN_DRIVEN)
 		return refuse_busy(open.run, err);
 	return found < 0 ? -1 : 0;
+}
+
+/* There is something new: only now a turn by hand asks the journal, which may lie in a bucket. */
+static int look_around(void *arg, struct err **err)
+{
+	const struct run_start *start = arg;
+
+	return journal_begin(start->journal, err) < 0 ||
+			       judge_check(start->plan->json, start->journal, err) < 0
+		       ? -1
+		       : look_for_turn(start, err);
 }
 
 /* Of turns that are begun by hand in the same moment, one runs: whoever has the claim. */
@@ -205,7 +215,7 @@ static int find_inputs(struct run_start *start, struct err **err)
 		.at_is_given = start->args->given[OPT_AT],
 		.turn = start->how->turn,
 		.without = start->args->value[OPT_WITHOUT],
-		.is_free = by_hand ? look_for_turn : NULL,
+		.is_free = by_hand ? look_around : NULL,
 		.claim = by_hand ? claim_turn : NULL,
 		.arg = start,
 	};
@@ -220,8 +230,9 @@ static int find_inputs(struct run_start *start, struct err **err)
 		return refuse_training(start, err);
 	if (known.exists)
 		return 0;
-	if (judge_check(start->plan->json, start->journal, err) < 0 ||
-	    (by_hand && store_open(url, &start->place, err) < 0))
+	if (by_hand ? store_open(url, &start->place, err) < 0
+		    : journal_begin(start->journal, err) < 0 ||
+			      judge_check(start->plan->json, start->journal, err) < 0)
 		return -1;
 	do
 		found = ask_for_inputs(start, &ask, err);
@@ -314,12 +325,14 @@ int start_run(const struct args *args, const struct start_how *how, bool *ret_no
 	      struct err **err)
 {
 	AUTO(start_release) struct run_start start = { .args = args, .how = how };
+	enum journal_mode mode;
 	int code;
 
 	expect_early_end();
 	if (choose_id(&start, err) < 0)
 		return -1;
-	code = journal_open(args->value[OPT_STATE], JOURNAL_WRITE, &start.journal, err) < 0
+	mode = start.may_exist || !how->retrain ? JOURNAL_WRITE : JOURNAL_LATER;
+	code = journal_open(args->value[OPT_STATE], mode, &start.journal, err) < 0
 		       ? -1
 		       : carry_out(&start, err);
 	if (ret_nothing_new)

@@ -30,10 +30,11 @@ class FarTurns(BatchJob):
     def put(self, name, text):
         self.s3.put_object(Bucket="bucket", Key=f"{self.prefix}/{name}", Body=text.encode())
 
-    def turn(self, name, *argv):
+    def turn(self, name, *argv, **options):
         """A turn of its own time, later than all data."""
         self.at += 1
-        return self.stoker("retrain", self.spec_path, "--id", name, "--at", f"{self.at}-01-07T03:00:00Z", *argv)
+        at = f"{self.at}-01-07T03:00:00Z"
+        return self.stoker("retrain", self.spec_path, "--id", name, "--at", at, *argv, **options)
 
     def objects(self, folder):
         """{key below it: bytes}."""
@@ -71,14 +72,8 @@ def test_turns_with_everything_on_s3(far):
     pointer = json.loads(far.objects("models")["current.json"])
     assert (pointer["generation"], pointer["run"], pointer["outputs"]) == (1, "week-1", f"{far.url['results']}/week-1")
     assert [row["jobName"] for row in far.jobs()] == [f"stk-week-1-{phase}-1" for phase in ("train", "evaluate", "infer")]
-    before = far.aws.mark()
     nothing = far.turn("week-2")
     assert nothing.code == 0 and nothing.out.startswith("nothing new: 0 of 5 objects"), nothing
-    # It claims nothing, and writes nothing but its record.
-    asked = [(row["operation"], row["name"].rpartition("/models/")[2]) for row in far.aws.ledger(before)
-             if "/state/" not in row["name"] and "/turns/2031" not in row["name"]]
-    assert [name for operation, name in asked if operation != "ListObjectsV2" and "/data/" not in name] == [
-        "current.json", "entries/1.json", "entries/2.json", "turns/2032-01-07T03:00:00.000Z.json"], asked
     far.put("drops/5.csv", "bad")
     refused = far.turn("week-3")
     assert refused.code == 5 and "accuracy" in refused.text, refused
@@ -99,20 +94,43 @@ def test_turns_with_everything_on_s3(far):
     assert changed.code == 5 and [row["object"] for row in changed.lines[:-1]] == [f"{far.url['results']}/week-1/{file}"]
 
 
-def test_a_turn_that_another_one_was_faster_than_asks_for_its_data_again(far):
+@pytest.fixture
+def slow(far):
+    """Begins a turn that waits between its listing and its claim, and returns how it ends."""
+    go = far.root / "go"
+
+    def begin(at):
+        far.aws.fault("delay", operation="PutObject", key="/data/", until=str(go))
+        turn = far.start("retrain", far.spec_path, "--id", "slow", "--at", at, "--until", "train")
+        cli.until(far.aws.struck, turn)
+        return lambda: go.touch() or cli.finish(turn)
+    return begin
+
+
+def test_a_turn_that_another_one_was_faster_than_asks_for_its_data_again(far, slow):
     """Between its listing and its claim another machine had a turn, and data came in."""
     far.put("drops/1.csv", "good")
-    go, other = far.root / "go", "2030-12-01T00:00:00.000Z"
-    far.aws.fault("delay", operation="PutObject", key="/data/", until=str(go))
-    slow = far.start("retrain", far.spec_path, "--id", "slow", "--at", "2031-01-07T03:00:00Z", "--until", "train")
-    cli.until(far.aws.struck, slow)
+    end = slow("2032-01-07T03:00:00Z")
+    assert far.turn("fast", env=far.elsewhere()).code == 0
     far.put("drops/2.csv", "good")
-    far.put(f"models/turns/{other}.json", json.dumps(
-        {"v": 1, "name": "fake", "at": other, "by": "hand", "outcome": "nothing_new"}))
-    go.touch()
-    done = cli.finish(slow)
-    assert done.code == 0 and "2 of 2 objects in " in done.err and "1 of 1 objects in " not in done.err, done
-    assert far.events("slow")[0]["inputs"]["data"]["objects"] == 2
+    done = end()
+    assert done.code == 0 and "1 of 2 objects in " in done.err and "1 of 1 objects in " not in done.err, done
+    inputs = far.events("slow")[0]["inputs"]
+    assert (inputs["data"]["objects"], inputs["parent"]["generation"], inputs["pointer"]["generation"]) == (1, 1, 1)
+
+
+def test_a_turn_whose_data_another_one_was_refused_with_has_nothing_new(far, slow):
+    """It was set aside between listing and claim; no run begins with it, and the claim is no one's."""
+    far.write(data={**far.spec["data"], "after_refusal": "set_aside"})
+    far.put("drops/1.csv", "good")
+    assert far.turn("week-1").code == 0
+    far.put("drops/2.csv", "bad")
+    end = slow("2034-01-07T03:00:00Z")
+    assert far.turn("refused", env=far.elsewhere()).code == 5
+    done = end()
+    assert done.code == 0 and "nothing new: 0 of 2 objects in " in done.out and ", 1 set aside" in done.out, done
+    assert far.stoker("status", "slow").code == 9
+    assert json.loads(far.objects("models")["turns/hand.json"])["outcome"] == "nothing_new"
 
 
 @pytest.mark.parametrize("together", [False, True])

@@ -145,6 +145,8 @@ static int open_remote(struct journal *journal, const char *url, enum journal_mo
 		if (local_store_dir_make(store, &made, err) < 0)
 			return -1;
 	}
+	if (mode == JOURNAL_LATER)
+		return 0;
 	return journal->ops->open(url, mode, &journal->store, err);
 }
 
@@ -152,7 +154,7 @@ static int journal_open_at(const char *url, enum journal_mode mode, struct journ
 			   struct err **ret_why, struct err **err)
 {
 	AUTO(journal_freep) struct journal *journal = mem_zero(1, sizeof *journal);
-	bool is_open;
+	bool is_open, is_remote;
 
 	if (!url)
 		url = getenv("STOKER_STATE");
@@ -160,8 +162,11 @@ static int journal_open_at(const char *url, enum journal_mode mode, struct journ
 		err_set(err, EXIT_USAGE, "--state or STOKER_STATE is empty");
 		return err_hint(err, "name a directory, or omit --state");
 	}
-	is_open = (url && text_starts(url, "s3://") ? open_remote(journal, url, mode, err)
-						    : open_dir(journal, url, mode, err)) == 0;
+	is_remote = url && text_starts(url, "s3://");
+	if (mode == JOURNAL_LATER && !is_remote)
+		mode = JOURNAL_WRITE;
+	is_open = (is_remote ? open_remote(journal, url, mode, err)
+			     : open_dir(journal, url, mode, err)) == 0;
 	if (!is_open && ret_why && journal->is_remote && journal->dir &&
 	    ((*err)->code == EXIT_REFUSED || (*err)->code == EXIT_UNREACHABLE))
 		*ret_why = TAKE(*err);
@@ -174,6 +179,13 @@ static int journal_open_at(const char *url, enum journal_mode mode, struct journ
 int journal_open(const char *url, enum journal_mode mode, struct journal **ret, struct err **err)
 {
 	return journal_open_at(url, mode, ret, NULL, err);
+}
+
+int journal_begin(struct journal *journal, struct err **err)
+{
+	if (journal->store)
+		return 0;
+	return journal->ops->open(journal->url, JOURNAL_WRITE, &journal->store, err);
 }
 
 int journal_open_try(const char *url, struct journal **ret, struct err **ret_why, struct err **err)

@@ -27,6 +27,9 @@ struct journal;
 enum journal_mode {
 	JOURNAL_READ,  /* nothing is created or changed; an absent store reads as empty */
 	JOURNAL_WRITE, /* created if absent (0700) */
+	/* the same; but of remote objects, where a look is a request, nothing is read or created
+	 * before journal_begin(): until then they read as empty */
+	JOURNAL_LATER,
 	/* the same; and what cannot be the store of a journal any more (an empty database, no
 	 * database beside folders of runs, no mark) is set aside under another name, unless a run
 	 * in it is being driven (EXIT_BUSY) */
@@ -41,6 +44,8 @@ enum journal_mode {
  * a network file system, else sqlite. Asking for a kind other than the one present is an error
  * (EXIT_REFUSED). */
 int journal_open(const char *url, enum journal_mode mode, struct journal **ret, struct err **err);
+/* Opens a journal of JOURNAL_LATER for good; another one is open already. */
+int journal_begin(struct journal *journal, struct err **err);
 /* JOURNAL_READ for a caller that can continue without: remote objects that cannot be read, for want
  * of a network, credentials or rights, count as empty, and *ret_why says why. */
 int journal_open_try(const char *url, struct journal **ret, struct err **ret_why, struct err **err);
