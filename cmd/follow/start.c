@@ -136,7 +136,8 @@ static int look_for_turn(const struct run_start *start, struct err **err)
 	return found < 0 ? -1 : 0;
 }
 
-/* There is something new: only now a turn by hand asks the journal, which may lie in a bucket. */
+/* Most turns by hand find nothing new, and need no journal, which may lie in a bucket: others ask
+ * it from here on. */
 static int look_around(void *arg, struct err **err)
 {
 	const struct run_start *start = arg;

@@ -158,8 +158,8 @@ int model_pointer_parse(const char *bytes, size_t len, const char *what, const c
 	run = js_str(body, "run");
 	seen = js_str(body, "seen");
 	if (js_int(body, "generation", 0) < 1 || !model_is_digest(js_str(body, "digest")) ||
-	    !js_str(body, "name") || !run || !text_run_id_valid(run) ||
-	    (seen && !model_is_digest(seen))) {
+	    !js_str(body, "name") ||
+	    (seen && (!model_is_digest(seen) || !run || !text_run_id_valid(run)))) {
 		damaged(what, "it names no entry", err);
 		return pointer_hint(err);
 	}
@@ -167,7 +167,7 @@ int model_pointer_parse(const char *bytes, size_t len, const char *what, const c
 		return other_name(what, js_str(body, "name"), name, err);
 	ret->generation = js_int(body, "generation", 0);
 	memcpy(ret->digest, js_str(body, "digest"), SHA256_HEX);
-	snprintf(ret->run, sizeof ret->run, "%s", run);
+	snprintf(ret->run, sizeof ret->run, "%s", seen ? run : "");
 	snprintf(ret->seen, sizeof ret->seen, "%s", seen ? seen : "");
 	return 0;
 }

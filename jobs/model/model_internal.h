@@ -43,8 +43,8 @@ int model_entry_parse(const char *bytes, size_t len, const char *what, int64_t g
 struct model_pointer {
 	int64_t generation; /* 0: there is none */
 	char digest[SHA256_HEX];
-	char run[64];          /* of the version */
-	char seen[SHA256_HEX]; /* of its cumulative list; "": the entry tells */
+	char seen[SHA256_HEX]; /* of the version's cumulative list; "": the entry tells */
+	char run[64];          /* of that version; "" likewise */
 	char tag[STORE_TAG];
 };
 

@@ -55,7 +55,7 @@ class Row:
     peer_name: str
     floor_name: str
     goal: Goal
-    unit: str  # "s", "/s", "B" or "%"
+    unit: str  # "s", "/s", "B", "%" or "": a number
     setup: Callable
     own: Callable
     peer: Callable | None
@@ -184,6 +184,8 @@ def show(value: float, unit: str) -> str:
         return f"{value / 2**20:.1f} MiB"
     if unit == "%":
         return f"{value:.1f} %"
+    if unit == "":
+        return f"{value:g}"
     for factor, prefix in ((1e6, "M"), (1e3, "k")):
         if value >= factor:
             return f"{value / factor:.3g} {prefix}/s"

@@ -247,6 +247,43 @@ def moved(name: str, operation: str, peer_name: str, limit: float, setup, own, p
     return Row(name, operation, peer_name, "", Goal(limit), "s", setup, own, peer, None, verify, tell_walls, pairs=5)
 
 
+OBJECTS = 100_000
+TRAIN = ("cd $STOKER_CHECKPOINT_DIR && mkdir step-1 && cd step-1 && echo w >state && echo '{\"step\":1}' >meta.json && "
+         "echo step: 1")
+
+
+def all_given(bench: Bench) -> SimpleNamespace:
+    """Data in a bucket, all of which the promoted model was given; models, workspace and state are there too."""
+    case, data = bench.once(server), bench.new("given")
+    for number in range(OBJECTS):
+        os.close(os.open(data / f"part-{number:06}.parquet", os.O_CREAT | os.O_WRONLY, 0o600))
+    client(bench, case, bench.stoker, "cache", "push", data, f"s3://{BUCKET}/given")
+    shutil.rmtree(data)
+    case.project, case.state = bench.new("turns"), f"s3://{BUCKET}/state"
+    (case.project / "stoker.yaml").write_text(json.dumps({
+        "version": 1, "name": "bench", "command": ["/bin/sh", "-c", TRAIN], "source": {"include": ["stoker.yaml"]},
+        "workspace": f"s3://{BUCKET}/workspace", "compile": {"kind": "none"}, "checkpoint": {"kind": "files"},
+        "data": {"url": f"s3://{BUCKET}/given", "settle": 0}, "promote": {"when": "always"},
+        "metrics": [{"name": "step", "regex": "^step: ([0-9]+)"}]}))
+    turn(bench, case)
+    return case
+
+
+def turn(bench, case):
+    """How many requests it makes beside the pages of a listing, and what they are."""
+    begin = len(case.aws.ledger())
+    client(bench, case, bench.stoker, "--state", case.state, "retrain", case.project / "stoker.yaml")
+    asked = [(entry["operation"], entry["name"]) for entry in case.aws.ledger(begin)]
+    return float(sum(operation != "ListObjectsV2" for operation, _ in asked)), asked
+
+
+def check_turn(bench, case, own, peer):
+    """What `cache push` remembers of the bucket is listed, too."""
+    expect(sum(operation == "ListObjectsV2" for operation, _ in own), OBJECTS // PAGE + 1, "the pages")
+    expect([name.rpartition("/")[2] for operation, name in own if operation == "GetObject"], ["current.json", "2.json"],
+           "what is read")
+
+
 AWS_ROWS = [
     Row("sign", f"signatures a second of CPU, {SIGNED} requests of a run", "botocore", "digests alone",
         Goal(50, at_least=True), "/s", requests_to_sign, sign("own"), sign("peer"), sign("digests"), check_signatures),
@@ -259,4 +296,6 @@ AWS_ROWS = [
           timed(rclone_up), check_up),
     moved("s3-same", f"CPU of {FILES} files of which none has changed", "aws s3 sync", 0.1, all_there, again(push),
           again(sync_up), check_nothing),
+    Row("nothing-new", f"requests of a retrain with nothing new among {OBJECTS:,}, beside the listing's pages", "", "",
+        Goal(3.0, of_ratio=False), "", all_given, turn, None, None, check_turn, pairs=3),
 ]

@@ -153,6 +153,10 @@ int inputs_make(struct journal *journal, const struct inputs_ask *ask, json_t **
 	if (inputs_turn_put_aside(&inputs, err) < 0)
 		return -1;
 	found = inputs_data_list(&inputs, &counts, err);
+	/* What waits may be what another turn is driven with: that is told. */
+	if (found == 0 && counts.fresh + counts.waiting > 0 && ask->is_free &&
+	    ask->is_free(ask->arg, err) < 0)
+		return -1;
 	if (found > 0)
 		found = fix(&inputs, &counts, err);
 	if (found < 0 || found == INPUTS_OLD)

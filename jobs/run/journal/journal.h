@@ -27,13 +27,13 @@ struct journal;
 enum journal_mode {
 	JOURNAL_READ,  /* nothing is created or changed; an absent store reads as empty */
 	JOURNAL_WRITE, /* created if absent (0700) */
-	/* the same; but of remote objects, where a look is a request, nothing is read or created
-	 * before journal_begin(): until then they read as empty */
-	JOURNAL_LATER,
 	/* the same; and what cannot be the store of a journal any more (an empty database, no
 	 * database beside folders of runs, no mark) is set aside under another name, unless a run
 	 * in it is being driven (EXIT_BUSY) */
 	JOURNAL_SALVAGE,
+	/* as JOURNAL_WRITE, but of remote objects, where a look is a request, nothing is read or
+	 * created before journal_begin(): until then they read as empty */
+	JOURNAL_LATER,
 };
 
 /* Opens the journal at `url`: a path, `sqlite:PATH`, `dir:PATH` or `s3://BUCKET/PREFIX`. NULL means

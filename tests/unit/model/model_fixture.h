@@ -112,9 +112,24 @@ static inline json_t *described(const char *run)
 
 struct promotion {
 	const char *run, *nonce;
+	const char *list; /* the cumulative list of its data; NULL: none */
 	int64_t generation, keep;
 	char before[SHA256_HEX];
 };
+
+static inline int keep_list(struct model *model, const char *url, const struct promotion *p,
+			    json_t *version, struct err **err)
+{
+	AUTO(auto_free) char *folder = fs_dirname(url);
+	AUTO(auto_free) char *list = fs_join(folder, "list.jsonl");
+	json_t *seen = NULL;
+
+	write_file(folder, "list.jsonl", p->list);
+	if (model_keep_object(model, p->run, list, NULL, &seen, err) < 0)
+		return -1;
+	js_put(version, "data", json_pack("{s:o}", "seen", seen));
+	return 0;
+}
 
 /* All steps of a promotion, once. */
 static inline int promote_once(struct model *model, const char *url, const struct promotion *p,
@@ -139,6 +154,8 @@ static inline int promote_once(struct model *model, const char *url, const struc
 	if (model_keep_bytes(model, p->run, "journal", ".jsonl", "{}\n", 3, &journal, err) < 0)
 		return -1;
 	js_put(version, "journal", journal);
+	if (p->list && keep_list(model, url, p, version, err) < 0)
+		return -1;
 	fate = model_commit(model, &draft, ret, err);
 	if (fate < 0)
 		return -1;

@@ -72,6 +72,83 @@ static void test_an_entry_beyond_the_pointer_moves_it_on(void **state)
 	assert_chain(f, 2);
 }
 
+struct brief {
+	struct model_entry head;
+	struct model_seen seen;
+};
+
+static void brief_release(struct brief *brief)
+{
+	model_entry_release(&brief->head);
+	model_seen_release(&brief->seen);
+}
+
+static struct brief look(const struct fixture *f)
+{
+	struct brief brief = { 0 };
+	struct err *err = NULL;
+
+	must(model_head_seen(f->model, &brief.head, &brief.seen, &err), err);
+	return brief;
+}
+
+static void test_the_pointer_tells_what_the_model_was_given(void **state)
+{
+	struct fixture *f = *state;
+	struct promotion p = { .run = "b", .nonce = "nb", .generation = 2, .list = "{}\n" };
+	AUTO(auto_free) char *pointer = path_of(f, MODEL_POINTER);
+	AUTO(auto_free) char *entry = path_of(f, "entries/2.json");
+	AUTO(auto_free) char *list = NULL;
+	AUTO(sb_release) struct sb before = SB_INIT;
+	struct err *err = NULL;
+
+	{
+		AUTO(brief_release) struct brief none = look(f);
+
+		assert_int_equal(none.head.generation, 0);
+		assert_null(none.seen.url);
+		must(model_entry_fill(f->model, &none.head, &err), err);
+		assert_null(none.head.body);
+	}
+	promote_some(f, 1, 0);
+	must(fs_read(pointer, 10000, &before, &err), err);
+	head_of(f->model, 1, p.before);
+	{
+		AUTO(brief_release) struct brief without = look(f);
+
+		assert_null(without.seen.url);
+		assert_string_equal(js_str(without.head.body, "run"), "run-1");
+	}
+	assert_int_equal(promote(f, &p, NULL), MODEL_PROMOTED);
+	{
+		AUTO(brief_release) struct brief told = look(f);
+
+		assert_null(told.head.body);
+		assert_int_equal(told.head.generation, 2);
+		list = mem_format("%s/versions/b/data/%s.jsonl", f->folder, told.seen.sha256);
+		assert_string_equal(told.seen.url, list);
+		assert_true(fs_exists(list));
+		must(model_entry_fill(f->model, &told.head, &err), err);
+		assert_string_equal(js_str(told.head.body, "run"), "b");
+	}
+	/* An entry beyond the pointer has the last word. */
+	must(fs_write_atomic(pointer, before.text, before.len, 0600, &err), err);
+	{
+		AUTO(brief_release) struct brief beyond = look(f);
+
+		assert_int_equal(beyond.head.generation, 2);
+		assert_string_equal(beyond.seen.url, list);
+		assert_non_null(beyond.head.body);
+		/* It is gone before it is read. */
+		json_decref(beyond.head.body);
+		beyond.head.body = NULL;
+		assert_int_equal(unlink(entry), 0);
+		assert_int_equal(model_entry_fill(f->model, &beyond.head, &err), -1);
+		assert_true(err->damage);
+		err_freep(&err);
+	}
+}
+
 static bool is_there(const struct fixture *f, const char *key)
 {
 	AUTO(auto_free) char *path = path_of(f, key);
@@ -265,6 +342,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_a_promotion_repeated_is_one, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_an_entry_beyond_the_pointer_moves_it_on, setup,
 						teardown),
+		cmocka_unit_test_setup_teardown(test_the_pointer_tells_what_the_model_was_given,
+						setup, teardown),
 		cmocka_unit_test_setup_teardown(test_keep, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_rollback, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_a_flipped_byte_is_named, setup, teardown),

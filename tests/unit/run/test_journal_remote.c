@@ -101,6 +101,26 @@ static void what_has_its_mark_is_opened(void **state)
 	assert_int_equal(peer->request_count, 1);
 }
 
+static void later_nothing_is_asked_for_before_it_is_begun(void **state)
+{
+	AUTO(peer_freep) struct peer *peer = PEER({ .headers = "ETag: \"0\"\r\n", .body = MARK });
+	AUTO(journal_freep) struct journal *journal = NULL;
+	AUTO(err_freep) struct err *err = NULL;
+	json_auto_t *runs = json_array();
+
+	use(state, peer);
+	journal = open_as(JOURNAL_LATER);
+	assert_string_equal(journal_url(journal), URL);
+	assert_true(fs_exists(journal_dir(journal)));
+	assert_int_equal(journal_runs(journal, runs, &err), 0);
+	assert_int_equal(json_array_size(runs), 0);
+	assert_int_equal(peer->request_count, 0);
+	assert_int_equal(journal_begin(journal, &err), 0);
+	assert_non_null(journal_store(journal));
+	assert_int_equal(journal_begin(journal, &err), 0);
+	assert_int_equal(peer->request_count, 1);
+}
+
 /* A caller that can continue without it is told why it must. */
 static void where_it_is_denied_some_can_continue_without(void **state)
 {
@@ -184,6 +204,7 @@ int main(void)
 		test_in_world(a_reader_makes_nothing),
 		test_in_world(a_writer_begins_it_with_its_mark),
 		test_in_world(what_has_its_mark_is_opened),
+		test_in_world(later_nothing_is_asked_for_before_it_is_begun),
 		test_in_world(where_it_is_denied_some_can_continue_without),
 		test_in_world(what_is_in_the_way_of_its_local_folder_is_named),
 		test_in_world(only_some_folders_are_looked_into_for_events),
