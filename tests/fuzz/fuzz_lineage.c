@@ -64,7 +64,9 @@ static void read_pointer(const char *text, size_t len)
 	if (model_pointer_parse(text, len, "it", NULL, &pointer, &err) < 0)
 		check_error(err);
 	else
-		MUST(pointer.generation > 0 && model_is_digest(pointer.digest));
+		MUST(pointer.generation > 0 && model_is_digest(pointer.digest) &&
+		     (!pointer.seen[0] ||
+		      (model_is_digest(pointer.seen) && text_run_id_valid(pointer.run))));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
