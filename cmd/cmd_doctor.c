@@ -3,6 +3,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "aws/credentials/settings.h"
+#include "aws/credentials/sts.h"
+#include "aws/http/patience.h"
 #include "cmd/args/spec_args.h"
 #include "cmd/cmd.h"
 #include "cmd/follow/run_view.h"
@@ -11,6 +14,7 @@
 #include "jobs/run/doctor/doctor.h"
 #include "jobs/run/doctor/doctor_inside.h"
 #include "jobs/run/journal/journal.h"
+#include "jobs/run/rights/rights.h"
 
 /* A state that cannot be read within this time counts as empty: its bucket is checked like the
  * others. */
@@ -147,6 +151,125 @@ static int check_pattern(const char *only, struct err **err)
 			     "those of one kind");
 }
 
+/* ---- policies ---- */
+
+static int check_alone(const struct args *args, struct err **err)
+{
+	static const enum opt_id of_findings[] = { OPT_ONLY, OPT_STRICT, OPT_READ_ONLY, OPT_INSIDE,
+						   OPT_YES };
+
+	if (args->given[OPT_POLICY] && args->given[OPT_TRUST]) {
+		err_set(err, EXIT_USAGE, "--policy and --trust print two things");
+		return err_hint(err, "choose one of them");
+	}
+	for (size_t i = 0; i < STK_LENGTH(of_findings); i++)
+		if (args->given[of_findings[i]]) {
+			err_set(err, EXIT_USAGE, "--%s is about findings, and --%s makes none",
+				args_opt_rows[of_findings[i]].name,
+				args->given[OPT_POLICY] ? "policy" : "trust");
+			return err_hint(err, "omit one of them");
+		}
+	if (args->operand_count > 0)
+		return 0;
+	err_set(err, EXIT_USAGE, "--%s needs a SPEC", args->given[OPT_POLICY] ? "policy" : "trust");
+	return err_hint(err, "for example stoker doctor --policy submitter stoker.yaml");
+}
+
+/* Returns the account of the credentials, if the spec does not say it and ARNs hold it; NULL: it is
+ * not known. The caller frees it. */
+static char *account_for(const json_t *plan)
+{
+	AUTO(auto_free) char *said = rights_account(plan);
+	AUTO(err_freep) struct err *unknown = NULL;
+	char *account = NULL;
+
+	if (said || !rights_need_account(plan))
+		return NULL;
+	patience_set(PATIENCE_BRIEF_MS);
+	return sts_account(&account, &unknown) < 0 ? NULL : account;
+}
+
+static void print_document(const json_t *document)
+{
+	AUTO(auto_free) char *text = NULL, *lines = NULL;
+
+	if (out_is_json()) {
+		out_json(document);
+		return;
+	}
+	text = json_dumps(document, JSON_INDENT(2));
+	lines = mem_format("%s\n", text);
+	out_block(lines);
+}
+
+static enum rights_role role_named(const char *name)
+{
+	enum rights_role role = 0;
+
+	while (role < RIGHTS_ROLE_COUNT - 1 && strcmp(rights_role_names[role], name) != 0)
+		role++;
+	return role;
+}
+
+/* Of trust policies a line each; for people one object. */
+static void print_trust(const json_t *roles)
+{
+	const char *role;
+	json_t *trust;
+
+	if (!out_is_json()) {
+		print_document(roles);
+		return;
+	}
+	json_object_foreach ((json_t *)(uintptr_t)roles, role, trust) {
+		json_auto_t *line = json_pack("{s:s, s:O}", "role", role, "trust", trust);
+
+		out_json(line);
+	}
+}
+
+/* No service is asked for anything but the account. */
+static int print_rights(const struct args *args, struct err **err)
+{
+	AUTO(journal_freep) struct journal *journal = NULL;
+	AUTO(spec_freep) struct spec *spec = NULL;
+	AUTO(plan_freep) struct plan *plan = NULL;
+	AUTO(err_freep) struct err *ignored = NULL, *no_region = NULL;
+	AUTO(auto_free) char *account = NULL;
+	struct rights_where where = { .calls = doctor_calls };
+	json_auto_t *document = NULL;
+	int code;
+
+	if (check_alone(args, err) < 0)
+		return -1;
+	/* Profiles are read now: they are not once no service is to be asked. */
+	(void)aws_region(&ignored);
+	err_freep(&ignored);
+	patience_set(0);
+	if (journal_open_try(args->value[OPT_STATE], &journal, &ignored, err) < 0)
+		return -1;
+	code = spec_args_plan(args, journal, &spec, &plan, err);
+	if (code != 0)
+		return code;
+	where.region = aws_region(&no_region);
+	where.state = journal_is_remote(journal) ? journal_url(journal) : NULL;
+	account = account_for(plan->json);
+	where.account = account;
+	if (args->given[OPT_TRUST]) {
+		if (rights_trust(plan->json, &document, err) < 0)
+			return -1;
+		print_trust(document);
+		return EXIT_DONE;
+	}
+	if (rights_policy(plan->json, role_named(args->value[OPT_POLICY]), &where, &document, err) <
+	    0)
+		return -1;
+	print_document(document);
+	return EXIT_DONE;
+}
+
+/* ---- the command ---- */
+
 int cmd_doctor(const struct args *args, struct err **err)
 {
 	AUTO(journal_freep) struct journal *journal = NULL;
@@ -159,6 +282,8 @@ int cmd_doctor(const struct args *args, struct err **err)
 	size_t counts[STK_LENGTH(states)] = { 0 };
 	int code;
 
+	if (args->given[OPT_POLICY] || args->given[OPT_TRUST])
+		return print_rights(args, err);
 	if (check_pattern(args->value[OPT_ONLY], err) < 0 || check_inside(args, err) < 0)
 		return -1;
 	cancel_after(STATE_MS);

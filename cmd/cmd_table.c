@@ -283,7 +283,7 @@ const struct cmd cmd_table[] = {
 			  "writes each machine's runs and failures for a spreadsheet" } } },
 	{ "doctor", "[SPEC]", 0, 1,
 	  SPEC_OPTS | OPT_BIT(ONLY) | OPT_BIT(STRICT) | OPT_BIT(READ_ONLY) | OPT_BIT(INSIDE) |
-		  OPT_BIT(YES),
+		  OPT_BIT(YES) | OPT_BIT(POLICY) | OPT_BIT(TRUST),
 	  "check machine, credentials and all that a spec names",
 	  "Each finding is ok, warn, fail or unknown, with what was seen and its cure. Without a\n"
 	  "spec: this machine and these credentials. All is asked at once, for some seconds at\n"
@@ -293,12 +293,18 @@ const struct cmd cmd_table[] = {
 	  "network,\n"
 	  "which tries each place and secret from there and counts devices; what it costs is told\n"
 	  "first, and asked for unless --yes is given. Exit code 0: nothing is fail; 4: something "
-	  "is.",
+	  "is.\n\n"
+	  "--policy prints the least policy of IAM that allows what the spec needs: submitter is\n"
+	  "whoever types, and driver.role; job and execution are the roles of the jobs; scheduler\n"
+	  "is driver.scheduler_role; doctor is whoever runs these checks. --trust prints who may\n"
+	  "take on the roles. Nothing is checked then, and nobody is asked if the spec says "
+	  "region\n"
+	  "and account: of the account 'aws.account' or the ARN of a role does.",
 	  cmd_doctor, .exits = { EXIT_SPEC, EXIT_REFUSED },
 	  .examples = { { "stoker doctor", "checks this machine and these credentials" },
 			{ "stoker doctor stoker.yaml", "checks what a run of the spec needs" },
-			{ "stoker doctor stoker.yaml --only 'bucket.*'",
-			  "checks its buckets alone" },
+			{ "stoker doctor --policy job stoker.yaml",
+			  "prints what to allow the role of its jobs" },
 			{ "stoker doctor stoker.yaml --json --strict",
 			  "is a step of a pipeline: what is not certain counts" } } },
 	{ "machines", "[WORD]", 0, 1, 0, "list the instance types that stoker knows",

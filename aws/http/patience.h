@@ -19,7 +19,7 @@
  * of the error that says so. */
 #define PATIENCE_OFFLINE "--offline"
 
-/* Set once, before anything is asked. 0: offline; without it there is no limit. */
+/* Set before anything is asked. 0: offline; without it there is no limit. */
 void patience_set(int64_t ms);
 bool patience_is_limited(void);
 bool patience_is_offline(void);

@@ -12,6 +12,19 @@ static int no_image(const char *reference, struct err **err)
 	return err_hint(err, "write HOST/REPOSITORY:TAG or HOST/REPOSITORY@sha256:…");
 }
 
+bool image_in_ecr(const char *reference, char **ret_account, char **ret_region,
+		  char **ret_repository)
+{
+	AUTO(image_name_release) struct image_name image = { 0 };
+	AUTO(auto_free) char *named = mem_copy_n(reference, strcspn(reference, "@"));
+
+	if (!image_name_parse(named, &image) ||
+	    !image_ecr_host(image.host, ret_account, ret_region))
+		return false;
+	*ret_repository = TAKE(image.repository);
+	return true;
+}
+
 int image_env(const char *reference, const char *digest, int64_t timeout_ms, json_t **ret,
 	      struct err **err)
 {

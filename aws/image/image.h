@@ -40,6 +40,11 @@ const char *image_digest(const char *reference);
  * it. */
 char *image_pinned(const char *reference, const char *digest);
 
+/* True if the reference is of a private registry of Amazon ECR. The caller frees what is returned.
+ */
+bool image_in_ecr(const char *reference, char **ret_account, char **ret_region,
+		  char **ret_repository);
+
 /* Finds the digest: the one in the reference, or the registry's answer. EXIT_REFUSED if the
  * reference is malformed, the image is absent, or the caller may not see it; EXIT_UNREACHABLE if
  * no usable answer came within about `timeout_ms`. Waits as aws_perform() does (cancel_when).

@@ -138,7 +138,7 @@ static json_t *request_for(const struct image_name *image, const char *account, 
 			 image->repository, "imageIds", by, what);
 }
 
-/* The statement in the hint is for the last call alone. */
+/* The statement in the hint is for the first call alone, which the environment needs, too. */
 static int either_right(struct err **err)
 {
 	AUTO(auto_free) char *hint = mem_copy((*err)->hint);
@@ -153,6 +153,7 @@ int image_ecr_digest(const struct image_name *image, const char *account, const 
 	AUTO(aws_freep) struct aws *aws = NULL;
 	AUTO(aws_reply_release) struct aws_reply pulled = { 0 };
 	AUTO(aws_reply_release) struct aws_reply described = { 0 };
+	AUTO(err_freep) struct err *denied = NULL;
 	json_auto_t *body = request_for(image, account, "imageTag", image->tag);
 	json_auto_t *pull = json_copy(body);
 
@@ -163,9 +164,14 @@ int image_ecr_digest(const struct image_name *image, const char *account, const 
 		return read_batch(image, pulled.json, ret, err);
 	if (!is_denied(&pulled))
 		return -1;
-	err_freep(err);
-	if (call_ecr(aws, AWS_DESCRIBE_IMAGES, image, region, body, &described, err) < 0)
-		return is_denied(&described) ? either_right(err) : -1;
+	denied = TAKE(*err);
+	if (call_ecr(aws, AWS_DESCRIBE_IMAGES, image, region, body, &described, err) < 0) {
+		if (!is_denied(&described))
+			return -1;
+		err_freep(err);
+		*err = TAKE(denied);
+		return either_right(err);
+	}
 	return copy_digest(
 		js_str(json_array_get(json_object_get(described.json, "imageDetails"), 0),
 		       "imageDigest"),

@@ -25,6 +25,12 @@ static const char *const patterns[] = {
 #undef RESOURCE
 };
 
+static const char *const resource_ids[] = {
+#define RESOURCE(id, pattern) #id,
+#include "aws/policy/resources.def"
+#undef RESOURCE
+};
+
 static const char *const words[] = {
 #define NAME(id, word, fields) word,
 #include "aws/policy/names.def"
@@ -64,18 +70,59 @@ static bool is_made_up(enum policy_name name)
 	return name == POLICY_NAME_DEFINITION || name == POLICY_NAME_TRAINING_JOB;
 }
 
+/* Finds what a pattern calls `word`, `len` bytes long. */
+static enum policy_name find_name(const char *word, size_t len)
+{
+	enum policy_name i = 0;
+
+	while (i < POLICY_NAME_COUNT && (strncmp(words[i], word, len) != 0 || words[i][len]))
+		i++;
+	return i;
+}
+
+bool policy_is_named(enum policy_resource resource, const struct policy_names *names)
+{
+	for (const char *at = strchr(patterns[resource], '{'); at; at = strchr(at + 1, '{')) {
+		size_t len = strcspn(at + 1, "}");
+		enum policy_name name = find_name(at + 1, len);
+
+		if (name == POLICY_NAME_COUNT) /* {p}, {r}, {a} */
+			continue;
+		if (!names->of[name] && !(name == POLICY_NAME_KMS_KEY && names->key_alias))
+			return false;
+	}
+	return true;
+}
+
+char *policy_resource_word(enum policy_resource resource)
+{
+	AUTO(sb_release) struct sb word = SB_INIT;
+	bool is_first = true;
+
+	sb_adds(&word, "");
+	for (const char *at = resource_ids[resource]; *at && resource != POLICY_ANY; at++) {
+		if (*at != '_')
+			sb_addc(&word, is_first ? *at : (char)tolower((unsigned char)*at));
+		is_first = *at == '_';
+	}
+	return mem_copy(word.text);
+}
+
+/* True for names that may be the beginnings of others. */
+static bool may_be_begin(enum policy_name name)
+{
+	return name == POLICY_NAME_KEY || name == POLICY_NAME_SCHEDULE ||
+	       name == POLICY_NAME_DEFINITION;
+}
+
 /* Appends the name that a pattern calls `word`, `len` bytes long. Returns false for an ARN, which
  * is the whole resource. */
 static bool add_name(struct sb *ret, const char *word, size_t len, const struct policy_names *names)
 {
-	const char *name = NULL;
-	size_t i = 0;
+	enum policy_name i = find_name(word, len);
+	const char *name = i < POLICY_NAME_COUNT ? names->of[i] : NULL;
 
-	while (i < POLICY_NAME_COUNT && (strncmp(words[i], word, len) != 0 || words[i][len]))
-		i++;
-	if (i < POLICY_NAME_COUNT)
-		name = names->of[i];
-	if (!name || (is_made_up((enum policy_name)i) && text_starts(name, OWN))) {
+	if (!name || (is_made_up(i) && text_starts(name, OWN))) {
 		sb_adds(ret, name ? OWN "*" : "*");
 		return true;
 	}
@@ -87,7 +134,7 @@ static bool add_name(struct sb *ret, const char *word, size_t len, const struct 
 		return false;
 	}
 	add_plain(ret, name);
-	if (i == POLICY_NAME_KEY && names->below)
+	if (may_be_begin(i) && names->below)
 		sb_addc(ret, '*');
 	return true;
 }
@@ -158,12 +205,16 @@ static json_t *condition_of(const struct policy_right *right, const struct polic
 	if (strcmp(right->action, "iam:PassRole") == 0)
 		return json_pack("{s:{s:s}}", "StringEquals", "iam:PassedToService",
 				 given_to(right->operation));
-	/* Where an object is missing, S3 asks for the right without a prefix. */
-	if (right->operation != AWS_LIST_OBJECTS || !begin || !*begin)
+	if (right->resource == POLICY_KEY && names->key_alias)
+		return json_pack("{s:{s:s}}", "ForAnyValue:StringEquals", "kms:ResourceAliases",
+				 names->key_alias);
+	if (strcmp(right->action, "s3:ListBucket") != 0 || !begin || !*begin)
 		return NULL;
 	add_plain(&prefix, begin);
 	sb_addc(&prefix, '*');
-	return json_pack("{s:{s:s}}", "StringLike", "s3:prefix", prefix.text);
+	/* Where an object is missing, S3 asks for the right without a prefix. */
+	return json_pack("{s:{s:s}}", names->below ? "StringLikeIfExists" : "StringLike",
+			 "s3:prefix", prefix.text);
 }
 
 bool policy_fits(const struct policy_right *a, const struct policy_right *b,

@@ -40,7 +40,10 @@ enum policy_name {
 struct policy_names {
 	const char *partition, *region, *account;
 	const char *of[POLICY_NAME_COUNT];
-	bool below; /* KEY and PREFIX are the beginnings of keys */
+	const char *key_alias; /* "alias/…", of a KMS key that has no other name */
+	/* KEY and PREFIX are the beginnings of keys, and of objects that may be missing; SCHEDULE
+	 * and DEFINITION are beginnings too. */
+	bool below;
 };
 
 #define POLICY_RIGHTS_MAX 8 /* of one operation */
@@ -48,6 +51,11 @@ struct policy_names {
 /* Writes the rights of an operation; the one in its row is the first. Returns their number, 0 if
  * nobody has to be allowed. */
 size_t policy_rights(enum aws_operation operation, struct policy_right ret[POLICY_RIGHTS_MAX]);
+/* True if the names say which resource of this type is meant. */
+bool policy_is_named(enum policy_resource resource, const struct policy_names *names);
+/* Returns the type of a resource as a word of a Sid: "TrainingJob"; "" for ANY. The caller frees
+ * it. */
+char *policy_resource_word(enum policy_resource resource);
 /* True if both can stand in one statement: they have the same condition, or none. */
 bool policy_fits(const struct policy_right *a, const struct policy_right *b,
 		 const struct policy_names *names);

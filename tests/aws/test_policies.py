@@ -2,9 +2,7 @@
 that a hint names, at once, until the command succeeds; jobs have roles of their own, which may do everything. Then each
 statement is missing in turn: the first hint names exactly it."""
 
-import json
-import os
-
+import hints
 import pytest
 from aws import OTHER_ACCESS, OTHER_SECRET
 from batch_job import BatchJob
@@ -29,44 +27,24 @@ class Learner:
         policy = {"Version": "2012-10-17", "Statement": self.known}
         self.job.aws.settings(policies={OTHER_ACCESS: policy})
 
-    def hints(self, *argv):
-        """The statements that the hints of a command name, as they come; then its exit code."""
-        mine, its = os.pipe()
-        process = self.job.start(*argv, env=NARROW, stdout=its, stderr=its)
-        os.close(its)
-        self.said = []
-        try:
-            with open(mine) as lines:
-                for line in lines:
-                    self.said.append(line)
-                    if (at := line.find('{"Sid":')) >= 0:
-                        yield json.JSONDecoder().raw_decode(line[at:])[0]
-            process.wait()
-        finally:
-            process.kill()
-            process.wait()
-        yield process.returncode
-
     def learn(self, *argv):
         """Until it succeeds: {name} in the arguments is another one each time. Returns what was learned."""
         before = len(self.known)
         for number in range(ROUNDS):
-            code, learned = None, 0
-            for told in self.hints(*(str(word).format(name=f"r{number}") for word in argv)):
-                if isinstance(told, int):
-                    code = told
-                elif told not in self.known:
+            learned, said = 0, hints.Hints(self.job, *(str(word).format(name=f"r{number}") for word in argv), env=NARROW)
+            for told in said:
+                if told not in self.known:
                     self.known.append(told)
                     self.allow()
                     learned += 1
-            if code == 0:
+            if said.code == 0:
                 return self.known[before:]
-            assert learned, f"{argv} ended with {code}, and nothing new was told:\n{''.join(self.said)}"
+            assert learned, f"{argv} ended with {said.code}, and nothing new was told:\n{''.join(said.said)}"
         raise AssertionError(f"{argv}: no end of rights: {self.known}")
 
     def first(self, *argv):
         """The first statement that its hints name."""
-        return next((told for told in self.hints(*argv) if isinstance(told, dict)), None)
+        return hints.first(self.job, *argv, env=NARROW)
 
 
 def actions(statements):
@@ -82,7 +60,7 @@ def check(statements):
         assert ("iam:PassRole" in actions([each])) == ("iam:PassedToService" in str(each)), each
 
 
-BOTH = {"s3:GetObject", "s3:PutObject", "s3:DeleteObject", "s3:ListBucket", "ecr:DescribeImages", "iam:PassRole"}
+BOTH = {"s3:GetObject", "s3:PutObject", "s3:DeleteObject", "s3:ListBucket", "ecr:BatchGetImage", "iam:PassRole"}
 OF = {"batch": (BatchJob, {"batch:ListJobs", "batch:RegisterJobDefinition", "batch:SubmitJob", "batch:TagResource",
                            "batch:DescribeJobs"}, "batch:TerminateJob"),
       "sagemaker": (SagemakerJob, {"sagemaker:CreateTrainingJob", "sagemaker:DescribeTrainingJob", "sagemaker:AddTags"},
@@ -121,7 +99,7 @@ def test_other_commands_are_cured_too(job):
         driver.kill()
         driver.communicate()
     read = {"s3:GetObject", "s3:ListBucket"}
-    image, stop = {"ecr:DescribeImages"}, OF[job.spec["engine"]][2]
+    image, stop = {"ecr:BatchGetImage"}, OF[job.spec["engine"]][2]
     for argv, needed in ((("list",), read), (("status", "one"), read), (("events", "one"), read), (("logs", "one"), read),
                          (("metrics", "one"), read), (("cache", "ls", job.url["cache"]), read),
                          (("cache", "verify", job.url["cache"]), read), (("cache", "why", job.spec_path), image),

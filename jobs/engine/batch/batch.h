@@ -47,6 +47,9 @@
 
 extern const struct engine_ops batch_ops;
 
+/* Of CloudWatch Logs, of jobs whose definition names no other. */
+#define BATCH_LOG_GROUP "/aws/batch/job"
+
 /* ---- batch_check.c: what jobs of a plan need of the service; pure ----------------------- */
 
 /* The job definition can be made of the plan. */

@@ -2,7 +2,6 @@
 #include "jobs/engine/batch/batch_internal.h"
 #include "jobs/engine/reports.h"
 
-#define GROUP      "/aws/batch/job"
 #define STREAM_MAX ((size_t)1 << 20) /* most bytes of the stream of a node without an agent */
 #define AGAIN_MS   5000
 
@@ -58,7 +57,7 @@ static const char *stream_name(const struct batch_job *job, int node, const char
 	const char *group =
 		json_string_value(js_path(container, "logConfiguration.options.awslogs-group"));
 
-	*ret_group = group ? group : GROUP;
+	*ret_group = group ? group : BATCH_LOG_GROUP;
 	return js_str(container, "logStreamName");
 }
 

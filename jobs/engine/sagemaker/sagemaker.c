@@ -427,6 +427,7 @@ static int let_go(struct sagemaker *sagemaker, const char *name, bool seen, stru
 	json_auto_t *body = json_pack("{s:s, s:{s:i}}", "TrainingJobName", name, "ResourceConfig",
 				      "KeepAlivePeriodInSeconds", 0);
 	AUTO(aws_reply_release) struct aws_reply reply = { 0 };
+	AUTO(auto_free) char *cure = NULL;
 
 	if (sagemaker_call(sagemaker, AWS_UPDATE_TRAINING_JOB, body, &reply, err) == 0)
 		return 1;
@@ -435,10 +436,11 @@ static int let_go(struct sagemaker *sagemaker, const char *name, bool seen, stru
 		return 0;
 	}
 	err_wrap(err, "cannot give back the machines that are kept after '%s'", name);
-	return err_hint(
-		err,
-		"allow sagemaker:UpdateTrainingJob; %s paid for until sagemaker.warm_pool is over",
-		seen ? "they are" : "any kept machines are");
+	cure = mem_copy((*err)->hint ? (*err)->hint : "");
+	return err_hint(err,
+			"allow sagemaker:UpdateTrainingJob; %s paid for until sagemaker.warm_pool "
+			"is over%s%s",
+			seen ? "they are" : "any kept machines are", *cure ? "; " : "", cure);
 }
 
 static int release(struct engine *engine, const char *name, const char *prefix,

@@ -53,4 +53,6 @@
 
 extern const struct engine_ops sagemaker_ops;
 
+#define SAGEMAKER_LOG_GROUP "/aws/sagemaker/TrainingJobs" /* of CloudWatch Logs */
+
 #endif

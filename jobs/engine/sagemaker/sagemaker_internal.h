@@ -32,7 +32,6 @@
 #define SAGEMAKER_POOL_MS 30000
 
 #define SAGEMAKER_NAME_MAX 63 /* TrainingJobName */
-#define SAGEMAKER_LOGS     "/aws/sagemaker/TrainingJobs"
 
 /* State of a training job. */
 struct training {

@@ -44,7 +44,7 @@ static void add_line(void *arg, const struct logs_event *event)
 static int read_stream(struct logs *logs, const char *stream, struct sb *ret, struct err **err)
 {
 	AUTO(logs_cursor_freep)
-	struct logs_cursor *cursor = logs_cursor_new(SAGEMAKER_LOGS, stream);
+	struct logs_cursor *cursor = logs_cursor_new(SAGEMAKER_LOG_GROUP, stream);
 	enum logs_state state;
 
 	do {
@@ -69,7 +69,7 @@ static int refresh_streams(struct sagemaker *sagemaker, struct training *job, in
 	if (!sagemaker->logs && logs_open(0, &sagemaker->logs, err) < 0)
 		return -1;
 	log->at = clock_mono_now();
-	if (logs_streams(sagemaker->logs, SAGEMAKER_LOGS, prefix, &streams, err) < 0)
+	if (logs_streams(sagemaker->logs, SAGEMAKER_LOG_GROUP, prefix, &streams, err) < 0)
 		return -1;
 	for (char **stream = streams; stream && *stream; stream++)
 		if (read_stream(sagemaker->logs, *stream, &text, err) < 0)

@@ -99,7 +99,7 @@ static struct logs_filter *filter_of(const struct training *job, int node,
 {
 	AUTO(auto_free) char *prefix = mem_format("%s/algo-%d-", job->name, node + 1);
 
-	return logs_filter_new(SAGEMAKER_LOGS, prefix, from);
+	return logs_filter_new(SAGEMAKER_LOG_GROUP, prefix, from);
 }
 
 /* Reads more of a host's log, as much as a reader takes at once. */

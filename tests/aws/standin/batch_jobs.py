@@ -6,7 +6,7 @@ import re
 import time
 import uuid
 
-from standin import containers, ecs, processes
+from standin import containers, ecs, given, processes
 from standin.errors import Refusal
 
 GROUP = "/aws/batch/job"
@@ -364,10 +364,19 @@ class Job:
             if before.code != 0:
                 self.container_reason = f"Container {helper['name']} did not end with SUCCESS (exit {before.code})"
                 argv = ["false"]
+        if lacks := self.lacks(properties):
+            self.container_reason, argv = f"CannotPullContainerError: {lacks}", ["false"]
         container = containers.Container(self.front, folder, image, role)
         shm = settings["shm_mib"] or properties.get("linuxParameters", {}).get("sharedMemorySize", 0)
         self.process = processes.Process(argv, container.env(**env), logs, folder, shown=volumes.shown(properties),
                                          shm=shm, ended=container.end)
+
+    def lacks(self, properties):
+        """What its execution role may not do, if it has one: else the machine's role does it."""
+        task = ecs.task_of(self.task()) if self.task() else properties
+        images = [properties.get("image"), *(each["image"] for each in (ecs.helpers_of(self.task()) if self.task() else []))]
+        role = task.get("executionRoleArn")
+        return role and given.refused(self.front, role, given.of_task(self.region, self.account, images, GROUP))
 
     def settle(self):
         """The attempt is over: write down how."""

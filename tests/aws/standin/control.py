@@ -10,6 +10,7 @@ listens on loopback only.
   POST expire    {"access"}      that key, or without one all that were given out
   POST push {"reference", "digest"}  an image is in ECR, its tag leads there; the digest
   POST ring {"from", "until", "twice"}   schedules ring; see scheduler.py
+  GET  asked                     rights that policies were asked for: [whose, action, resource, context, verdict]
   GET  broken                    mistakes of the stand-in's own since the start
   GET  buckets                   {bucket: {"region", "objects", "bytes", "uploads"}}"""
 
@@ -68,6 +69,7 @@ HANDLERS = {
     ("GET", "buckets"): buckets,
     ("POST", "push"): lambda front, _, image: front.registry.push(**image),
     ("POST", "ring"): scheduler.ring,
+    ("GET", "asked"): lambda front, *_: front.asked,
     ("GET", "broken"): lambda front, *_: front.broken,
 }
 

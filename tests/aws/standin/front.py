@@ -78,7 +78,7 @@ class Front:
         self.keyring, self.faults, self.ledger = Keyring(self.clock), faults.Faults(), Ledger()
         self.settings, self.tokens = {}, {}
         self.store, self.floor, self.url = Store(folder, self.clock), Floor(self), None
-        self.broken, self.limit_lock = [], threading.Lock()
+        self.asked, self.broken, self.limit_lock = [], [], threading.Lock()
         self.reset()
 
     def clock(self):
@@ -89,7 +89,7 @@ class Front:
         self.settings = copy.deepcopy(self.initial)
         self.tokens, self.keyring.keys, self.containers = {}, {}, {}
         self.training, self.batch, self.recent, self.registry = {}, {}, {}, images.Registry()
-        self.schedules = {}
+        self.schedules, self.asked = {}, []
         for key in self.initial_keys:
             self.keyring.add(**key)
         self.faults.clear()

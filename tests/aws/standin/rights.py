@@ -57,17 +57,23 @@ def check(policies):
             iam.check(policy)
 
 
+def policies_named(front, names):
+    """Whose policies they are by the first of the names that has some, and which; None: he may do everything."""
+    policies = front.settings["policies"]
+    found = next((name for name in names if name in policies), None)
+    return found, None if found is None else iam.listed(policies[found])
+
+
 def policies_of(call):
-    """The policies of the keys that signed; None: they may do everything."""
-    policies, who = call.front.settings["policies"], call.who
-    if not policies or who is None:
-        return None
+    """The same of the keys that signed."""
+    who = call.who
+    if who is None:
+        return None, None
     kind, _, rest = who.arn.rpartition(":")[2].partition("/")
     names = [who.access, who.arn]
     if kind == "assumed-role":
         names.append(f"arn:aws:iam::{who.account}:role/{rest.partition('/')[0]}")
-    found = next((policies[name] for name in names if name in policies), None)
-    return None if found is None else iam.listed(found)
+    return policies_named(call.front, names)
 
 
 def arn(call, service, rest):
@@ -150,30 +156,38 @@ def refusal(call, right, verdict):
                           f"on resource: {resource} {why}", call.service)
 
 
-def require(call, policies, rights):
+def judge(front, name, policies, right):
+    """What becomes of it, which is noted for `GET asked`."""
+    verdict = iam.evaluate(policies, right.action, right.resource, right.context)
+    front.asked.append([name, right.action, right.resource, right.context, verdict])
+    return verdict
+
+
+def require(call, whose, rights):
+    name, policies = whose
     for right in rights:
-        verdict = iam.evaluate(policies, right.action, right.resource, right.context)
+        verdict = judge(call.front, name, policies, right)
         if verdict != iam.ALLOWED:
             raise refusal(call, right, verdict)
 
 
 def ask(call):
     """Refuses what the policies do not allow."""
-    policies = policies_of(call)
-    if policies is not None:
-        require(call, policies, of_s3(call) if call.service == "s3" else of_other(call))
+    whose = policies_of(call)
+    if whose[1] is not None:
+        require(call, whose, of_s3(call) if call.service == "s3" else of_other(call))
 
 
 def hide(call, error):
     """The error for a missing object: whoever may not list is not told that it is missing."""
-    policies = policies_of(call)
-    if policies is None or error.code != "NoSuchKey" or call.operation not in READS:
+    whose = policies_of(call)
+    if whose[1] is None or error.code != "NoSuchKey" or call.operation not in READS:
         return error
     bucket = call.bucket
     if source := call.header("x-amz-copy-source"):
         bucket = unquote(source).lstrip("/").partition("/")[0]
     try:
-        require(call, policies, [Right("s3:ListBucket", f"arn:aws:s3:::{bucket}")])
+        require(call, whose, [Right("s3:ListBucket", f"arn:aws:s3:::{bucket}")])
     except Refusal as denied:
         return denied
     return error

@@ -12,7 +12,7 @@ import socket
 import tarfile
 import time
 
-from standin import behind, containers, processes, rules, toolkit
+from standin import behind, containers, given, processes, rules, toolkit
 from standin.errors import Refusal
 from standin.s3_store import Blob, Object
 from standin.wire import Reply
@@ -168,6 +168,10 @@ class Job:
         self.misfortune("job_pending", lambda: (self.enter("Pending"), self.pause(self.plan.is_over)))
         self.misfortune("job_fails", self.fail_unless_later)
         self.enter("Downloading")
+        lacks = given.refused(self.front, self.request["RoleArn"],
+                              given.of_training(self.region, self.account, self.request, GROUP))
+        if lacks:
+            raise Interrupted("Failed", "Failed", f"ClientError: {lacks}")
         trees = [self.prepare(number) for number in range(1, self.count() + 1)]
         self.enter("Training")
         self.began = self.front.clock()

@@ -1,0 +1,305 @@
+"""What `doctor --policy` prints is enough, and no more: with exactly that, each for its own keys, whoever types, the
+role of the jobs and that of their machines go through both phases, a takeover, a stop, all of `cache`, logs and the
+doctor. No part of it can be taken away: the stand-in tells which rights were asked for."""
+
+import copy
+import json
+import os
+
+import hints
+import pytest
+from aws import OTHER_ACCESS, OTHER_SECRET
+from batch_job import ROLE, BatchJob
+from bucket_job import BUCKET, BucketJob
+from sagemaker_job import ROLE as SAGEMAKER_ROLE
+from sagemaker_job import SagemakerJob
+from standin import iam
+
+NARROW = {"AWS_ACCESS_KEY_ID": OTHER_ACCESS, "AWS_SECRET_ACCESS_KEY": OTHER_SECRET}
+DOCTOR = {"AWS_ACCESS_KEY_ID": "AKIDDOCTOR", "AWS_SECRET_ACCESS_KEY": "secret/of+the/doctor"}
+EXECUTION_ROLE = "arn:aws:iam::123456789012:role/machine"
+LEASE = ("--lease", "3s")
+# What only a look needs, and whoever submits may lack.
+LOOKS = {"batch:DescribeJobQueues", "batch:DescribeComputeEnvironments"}
+# Actions without a type of resource, by AWS's Service Authorization Reference.
+UNTYPED = {"batch:ListJobs", "batch:DescribeJobs", "batch:DescribeJobQueues", "batch:DescribeJobDefinitions",
+           "batch:DescribeComputeEnvironments", "ecr:GetAuthorizationToken", "cloudwatch:PutMetricData",
+           "ec2:DescribeDhcpOptions", "ec2:DescribeNetworkInterfaces", "ec2:DescribeSecurityGroups",
+           "ec2:DescribeSubnets", "ec2:DescribeVpcs", "scheduler:ListSchedules"}
+GRAPH = f"jit_large-{'7' * 64}-cache"
+LARGE = f"""
+import pathlib, zlib
+if attempt == ("train", 1):
+    (pathlib.Path(os.environ["STOKER_OUTPUT_DIR"]) / "large.bin").write_bytes(bytes(17 << 20))
+if attempt[0] == "precompile":
+    folder = pathlib.Path(os.environ["JAX_COMPILATION_CACHE_DIR"])
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "{GRAPH}").write_bytes(zlib.compress(bytes(17 << 20), 0))
+"""
+
+
+class Local(BucketJob):
+    def __init__(self, root, aws):
+        super().__init__(root, aws)
+        self.write(secrets={"TOKEN": "secretsmanager:team/token#key"})
+
+    principals = {"submitter": OTHER_ACCESS}
+
+
+class Batch(BatchJob):
+    def make_queue(self, name, kind="EC2"):
+        """On which its jobs can run, as far as the doctor sees."""
+        self.batch.create_compute_environment(
+            computeEnvironmentName=f"{name}-env", type="MANAGED",
+            computeResources={"type": kind, "maxvCpus": 64, "instanceTypes": ["trn1"], "subnets": ["subnet-1"],
+                              "instanceRole": "ecsInstanceRole", "launchTemplate": {"launchTemplateName": "neuron"}})
+        self.batch.create_job_queue(jobQueueName=name, priority=1, computeEnvironmentOrder=[
+            {"order": 1, "computeEnvironment": f"{name}-env"}])
+
+    def __init__(self, root, aws):
+        super().__init__(root, aws, secrets={"TOKEN": "secretsmanager:team/token#key", "OTHER": "ssm:/team/other"})
+        self.write(batch={**self.spec["batch"], "execution_role": EXECUTION_ROLE}, tags={"team": "x"})
+
+    principals = {"submitter": OTHER_ACCESS, "job": ROLE, "execution": EXECUTION_ROLE}
+
+
+class Network(SagemakerJob):
+    """In a network of its own, with keys, warm machines and secrets."""
+
+    def __init__(self, root, aws):
+        super().__init__(root, aws, tags={"team": "x"}, secrets={"TOKEN": "secretsmanager:team/token#key"}, sagemaker={
+            "vpc": {"subnets": ["subnet-1", "subnet-2"], "security_groups": ["sg-1"]}, "warm_pool": "10m",
+            "kms": {"output": "0123-of-output", "volume": "arn:aws:kms:eu-west-1:123456789012:key/4567-of-volume"}})
+
+    principals = {"submitter": OTHER_ACCESS, "job": SAGEMAKER_ROLE}
+
+
+class Spot(SagemakerJob):
+    def __init__(self, root, aws):
+        super().__init__(root, aws, sagemaker={"spot": True})
+
+    principals = {"submitter": OTHER_ACCESS, "job": SAGEMAKER_ROLE}
+
+
+@pytest.fixture(params=[Local, Batch, Network, Spot], ids=lambda kind: kind.__name__.lower())
+def job(request, aws, tmp_path):
+    made = request.param(tmp_path / "project", aws)
+    made.write(checkpoint={**made.spec["checkpoint"], "keep": 2, "grace": "1s"})
+    aws.client("secretsmanager").create_secret(Name="team/token", SecretString='{"key": "value"}')
+    aws.client("ssm").put_parameter(Name="/team/other", Value="value", Type="SecureString")
+    aws.add_key(DOCTOR["AWS_ACCESS_KEY_ID"], DOCTOR["AWS_SECRET_ACCESS_KEY"])
+    yield made
+    made.stop()
+
+
+def printed(job, role):
+    done = job.ok("--json", "doctor", "--policy", role, job.spec_path)
+    policy, = done.lines
+    return iam.check(policy)
+
+
+def install(job):
+    policies = {whose: printed(job, role) for role, whose in job.principals.items()}
+    policies[DOCTOR["AWS_ACCESS_KEY_ID"]] = printed(job, "doctor")
+    job.aws.settings(policies=policies)
+    return policies
+
+
+def asked(job):
+    return job.aws.control("GET", "asked")
+
+
+def actions(policy):
+    return {action for each in policy["Statement"] for action in iam.listed(each["Action"])}
+
+
+def without(policy):
+    """(what, the policy without it): each statement, action, resource and prefix."""
+    for number, statement in enumerate(policy["Statement"]):
+        for path in (("Action",), ("Resource",), ("Condition", "StringLikeIfExists", "s3:prefix")):
+            holder = statement
+            for name in path[:-1]:
+                holder = holder.get(name, {})
+            values = iam.listed(holder.get(path[-1], []))
+            for value in values:
+                rest = copy.deepcopy(policy)
+                if len(values) == 1:
+                    del rest["Statement"][number]
+                else:
+                    inner = rest["Statement"][number]
+                    for name in path[:-1]:
+                        inner = inner[name]
+                    inner[path[-1]] = [other for other in values if other != value]
+                yield f"{statement['Sid']}: {value}", rest
+
+
+def needless(policy, rights):
+    """What can be taken away from a policy so that none of these rights is denied."""
+    seen = {json.dumps(row[1:4]): row[1:4] for row in rights}.values()
+    return [what for what, rest in without(policy)
+            if all(iam.evaluate([rest], *row) == iam.ALLOWED for row in seen)]
+
+
+def check(policy):
+    for each in policy["Statement"]:
+        assert each["Sid"] and each["Effect"] == "Allow"
+        assert not any("*" in action for action in iam.listed(each["Action"])), each
+        assert each["Resource"] != "*" or set(iam.listed(each["Action"])) <= UNTYPED, each
+        assert ("iam:PassRole" in iam.listed(each["Action"])) == ("iam:PassedToService" in str(each)), each
+
+
+def leave_uploads(job):
+    """A doctor that was killed long ago on another machine has left a probe and an upload in each place; an agent, one
+    of a large graph. That of a large output will fail."""
+    client = job.aws.client()
+    places = [job.url[key].removeprefix(f"s3://{BUCKET}/") for key in ("state", "stoker", "cache", "ckpt")]
+    for key in (f"{place}/.stoker-doctor/fedcba9876543210-7-7/probe" for place in places):
+        client.put_object(Bucket=BUCKET, Key=key, Body=b"")
+        client.create_multipart_upload(Bucket=BUCKET, Key=key)
+    client.create_multipart_upload(Bucket=BUCKET, Key=f"{places[2]}/{GRAPH}")
+    job.aws.fault("error", operation="UploadPart", key="large.bin", count=1, code="InvalidRequest", status=400)
+    for operation, name in (("ListObjectsV2", r"(7-7(?:/|%2F)probe</Key><LastModified>)"),
+                            ("ListMultipartUploads", "(<Initiated>)")):
+        job.aws.fault("replace", operation=operation, count=0, text=r"\g<1>2026-01-01T00:00:00.000Z", pattern=f"{name}[^<]*")
+
+
+def types(job, *argv, code=0, env=NARROW, **options):
+    process = job.start(*argv, env=env, **options)
+    out, err = process.communicate()
+    assert process.returncode == code, f"{argv}: {process.returncode}\n{out}{err}"
+    return out
+
+
+def held(job, name):
+    """A run whose driver was killed while its training waits."""
+    driver = job.start("--json", "run", job.spec_path, "--id", name, *LEASE, env=NARROW)
+    job.wait_for(lambda: any(row["run"] == name and row["phase"] == "train" for row in job.effects("holds")))
+    driver.kill()
+    driver.communicate()
+
+
+def mute(job):
+    """No agent comes up from now on: what the container says is in the service's own log."""
+    script = "echo no agent here >&2; exit 99\n"
+    if isinstance(job, BatchJob):
+        (job.root / "mute").mkdir()
+        (job.root / "mute" / "start").write_text(script)
+        job.write(batch={**job.spec["batch"], "agent": str(job.root / "mute")})
+    client = job.aws.client()
+    pages = client.get_paginator("list_objects_v2").paginate(Bucket=BUCKET, Prefix=f"{job.prefix}/stoker/agents/")
+    for key in [row["Key"] for page in pages for row in page.get("Contents", []) if row["Key"].endswith("/start")]:
+        client.put_object(Bucket=BUCKET, Key=key, Body=script.encode())
+    job.write(retry={**job.spec["retry"], "attempts": 1})
+
+
+def walk(job):
+    """Everything that is typed for a spec, by whoever may no more than what was printed."""
+    leave_uploads(job)
+    types(job, "doctor", job.spec_path)
+    leave_uploads(job)
+    findings = [json.loads(line) for line in types(job, "--json", "doctor", job.spec_path, env=DOCTOR).splitlines()]
+    assert [row for row in findings if "not authorized" in row["seen"] or "cure" in row and "right" in row["cure"]] == []
+    job.also(LARGE)
+    types(job, "run", job.spec_path, "--id", "one", code=4)  # the large output cannot be uploaded
+    job.hold("train", 5)
+    for name in ("two", "three"):
+        held(job, name)
+    types(job, "stop", "two", *LEASE)
+    job.gate.touch()
+    types(job, "resume", "three", *LEASE)
+    for argv in (("list", "--live"), ("status", "three"), ("events", "three"), ("logs", "three"), ("metrics", "three"),
+                 ("cp", "three:checkpoint", job.root / "copy"), ("plan", job.spec_path), ("cache", "why", job.spec_path),
+                 *(("cache", word, job.url["cache"]) for word in ("ls", "verify", "gc")),
+                 ("rm", "three", "--with-checkpoints", *LEASE)):
+        types(job, *argv)
+    if not isinstance(job, Local):
+        mute(job)
+        types(job, "run", job.spec_path, "--id", "four", code=1)
+        assert b"no agent here" in types(job, "logs", "four")
+
+
+@pytest.mark.long
+def test_what_is_printed_is_enough_and_nothing_of_it_is_too_much(job):
+    policies = install(job)
+    walk(job)
+    rows = asked(job)
+    assert {row[1] for row in rows if row[4] != iam.ALLOWED} <= LOOKS
+    for whose, policy in policies.items():
+        check(policy)
+        left = needless(policy, [row for row in rows if row[0] == whose and row[4] == iam.ALLOWED])
+        assert not left, f"{whose} does not need {left}"
+
+
+# The step in which an action is missed, where that is not the begin of a run.
+MISSED = {"s3:AbortMultipartUpload": ("doctor", "SPEC"), "batch:TerminateJob": ("stop", "two", *LEASE),
+          "sagemaker:StopTrainingJob": ("stop", "two", *LEASE), "logs:GetLogEvents": ("logs", "four"),
+          "logs:DescribeLogStreams": ("logs", "four")}
+# Without these nothing is refused: parts of dead processes stay, and a variable that steers the compiler is withheld,
+# because nobody knows that the image sets it.
+UNSAID = {"s3:ListMultipartUploadParts", "s3:ListBucketMultipartUploads", "ecr:GetDownloadUrlForLayer"}
+
+
+def less(policy, number, action):
+    """Without one action of a statement."""
+    rest = copy.deepcopy(policy)
+    kept = [each for each in iam.listed(rest["Statement"][number]["Action"]) if each != action]
+    rest["Statement"][number]["Action"] = kept
+    if not kept:
+        del rest["Statement"][number]
+    return rest
+
+
+def is_of(told, policy, statement, action):
+    """Is that what was taken away: no more than the policy allowed, and some of it by this statement?"""
+    def within(resource, statements):
+        return any(iam.is_resource(whole, resource) for each in statements if action in iam.listed(each["Action"])
+                   for whole in iam.listed(each["Resource"]))
+    resources = iam.listed(told["Resource"])
+    return action in iam.listed(told["Action"]) and all(within(each, policy["Statement"]) for each in resources) \
+        and any(within(each, [statement]) for each in resources)
+
+
+@pytest.mark.long
+def test_the_step_that_misses_an_action_names_it(job):
+    policies = install(job)
+    whole = policies[OTHER_ACCESS]
+    if not isinstance(job, Local):
+        job.hold("train", 5)
+        held(job, "two")
+        mute(job)
+        types(job, "run", job.spec_path, "--id", "four", code=1)
+    for number, statement in enumerate(whole["Statement"]):
+        for at, action in enumerate(iam.listed(statement["Action"])):
+            job.aws.settings(policies={**policies, OTHER_ACCESS: less(whole, number, action)})
+            if action in UNSAID:
+                continue
+            if isinstance(job, BatchJob):  # another definition, which has to be registered
+                job.write(resources={**job.spec["resources"], "shm": f"{64 + number * 8 + at}MiB"})
+            step = MISSED.get(action, ("run", "SPEC", "--id", f"without-{number}-{at}"))
+            told = hints.first(job, *(job.spec_path if word == "SPEC" else word for word in step), env=NARROW)
+            assert told and is_of(told, whole, statement, action), f"{action}: {told}"
+
+
+# Missed only where an upload fails, an agent was killed, or a checkpoint is one too many: the agent goes on without.
+QUIET = {"s3:AbortMultipartUpload", "s3:ListMultipartUploadParts", "s3:ListBucketMultipartUploads", "s3:DeleteObject"}
+SAMPLE = {"s3:PutObject", "secretsmanager:GetSecretValue", "ecr:BatchGetImage"}
+
+
+@pytest.mark.long
+def test_a_job_that_misses_an_action_fails_and_says_so(job):
+    """All of them with STOKER_TEST_POLICIES=all, as in tests/soak."""
+    policies = install(job)
+    job.write(retry={**job.spec["retry"], "attempts": 1})
+    for role in set(job.principals) - {"submitter"}:
+        whose = job.principals[role]
+        for number, statement in enumerate(policies[whose]["Statement"]):
+            for at, action in enumerate(iam.listed(statement["Action"])):
+                if action in QUIET or (os.environ.get("STOKER_TEST_POLICIES") != "all" and action not in SAMPLE):
+                    continue
+                job.aws.settings(policies={**policies, whose: less(policies[whose], number, action)})
+                said = hints.Hints(job, "run", job.spec_path, "--id", f"{role}-{number}-{at}", env=NARROW)
+                told = [each for each in said if action in iam.listed(each["Action"])]
+                print(action, said.code, told)
+                assert said.code != 0 and f"perform: {action} on" in "".join(said.said), f"{action}: {''.join(said.said)}"
+                if action.startswith(("s3:", "secretsmanager:", "ssm:")):
+                    assert told and is_of(told[0], policies[whose], statement, action), f"{action}: {told}"
