@@ -1,16 +1,20 @@
 """What `doctor --policy` prints is enough, and no more: with exactly that, each for its own keys, whoever types, the
-role of the jobs and that of their machines go through both phases, a takeover, a stop, all of `cache`, logs and the
-doctor. No part of it can be taken away: the stand-in tells which rights were asked for."""
+role of the jobs and that of their machines go through both phases, a takeover, a stop, all of `cache`, logs, and the
+doctor, `--inside` too. No part of it can be taken away: the stand-in tells which rights were asked for."""
 
 import copy
 import json
 import os
+import subprocess
+import sys
 
 import hints
 import pytest
+import stoker as cli
 from aws import OTHER_ACCESS, OTHER_SECRET
 from batch_job import ROLE, BatchJob
 from bucket_job import BUCKET, BucketJob
+from project import SUPPORT
 from sagemaker_job import ROLE as SAGEMAKER_ROLE
 from sagemaker_job import SagemakerJob
 from standin import iam
@@ -199,6 +203,8 @@ def walk(job):
     leave_uploads(job)
     findings = [json.loads(line) for line in types(job, "--json", "doctor", job.spec_path, env=DOCTOR).splitlines()]
     assert [row for row in findings if "not authorized" in row["seen"] or "cure" in row and "right" in row["cure"]] == []
+    if not isinstance(job, Local):
+        types(job, "doctor", job.spec_path, "--only", "here.version", "--inside", "--yes")
     job.also(LARGE)
     types(job, "run", job.spec_path, "--id", "one", code=4)  # the large output cannot be uploaded
     job.hold("train", 5)
@@ -280,26 +286,52 @@ def test_the_step_that_misses_an_action_names_it(job):
             assert told and is_of(told, whole, statement, action), f"{action}: {told}"
 
 
-# Missed only where an upload fails, an agent was killed, or a checkpoint is one too many: the agent goes on without.
-QUIET = {"s3:AbortMultipartUpload", "s3:ListMultipartUploadParts", "s3:ListBucketMultipartUploads", "s3:DeleteObject"}
-SAMPLE = {"s3:PutObject", "secretsmanager:GetSecretValue", "ecr:BatchGetImage"}
+NOTHING = ("AWS_ENDPOINT_URL", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
+
+
+def test_no_socket_is_opened_where_the_spec_says_account_and_region(job):
+    job.write(aws={"account": "123456789012", "region": "eu-west-1"})
+    env = job.env(**dict.fromkeys((*NOTHING, "AWS_REGION", "AWS_DEFAULT_REGION")))
+    for words in (*(("--policy", role) for role in (*job.principals, "doctor")), ("--trust",)):
+        if words == ("--trust",) and isinstance(job, Local):
+            continue
+        argv = ("--json", "doctor", *words, job.spec_path)
+        alone = subprocess.run([sys.executable, SUPPORT / "no_sockets.py", cli.BINARY, *argv], env=env, cwd=job.source,
+                               capture_output=True, text=True)
+        assert alone.returncode == 0, f"{words}: {alone}"
+        assert [json.loads(line) for line in alone.stdout.splitlines()] == job.ok(*argv).lines
+    assert "arn:aws:" in alone.stdout
+
+
+def test_the_account_is_that_of_the_credentials_or_not_known(aws, tmp_path):
+    job = Local(tmp_path / "project", aws)
+    job.write(secrets={"TOKEN": "ssm:/team/token"})
+    assert "arn:aws:ssm:eu-west-1:123456789012:parameter/team/token" in str(printed(job, "submitter"))
+    line, = job.ok("--json", "doctor", "--policy", "submitter", job.spec_path, env=dict.fromkeys(NOTHING)).lines
+    assert "arn:aws:ssm:eu-west-1:*:parameter/team/token" in str(line)
+    line, = job.ok("--json", "doctor", "--policy", "submitter", job.spec_path, "--region", "cn-north-1").lines
+    assert "arn:aws-cn:ssm:cn-north-1:" in str(line) and "arn:aws-cn:s3:::bucket/" in str(line)
+    job.stop()
+
+
+SAMPLE = {"secretsmanager:GetSecretValue", "ecr:BatchGetImage", "ec2:CreateNetworkInterface", "kms:CreateGrant"}
 
 
 @pytest.mark.long
 def test_a_job_that_misses_an_action_fails_and_says_so(job):
-    """All of them with STOKER_TEST_POLICIES=all, as in tests/soak."""
+    """All but those of S3 with STOKER_TEST_POLICIES=all, as in tests/soak."""
     policies = install(job)
     job.write(retry={**job.spec["retry"], "attempts": 1})
     for role in set(job.principals) - {"submitter"}:
         whose = job.principals[role]
         for number, statement in enumerate(policies[whose]["Statement"]):
             for at, action in enumerate(iam.listed(statement["Action"])):
-                if action in QUIET or (os.environ.get("STOKER_TEST_POLICIES") != "all" and action not in SAMPLE):
+                wanted = not action.startswith("s3:") if os.environ.get("STOKER_TEST_POLICIES") == "all" else action in SAMPLE
+                if not wanted:
                     continue
                 job.aws.settings(policies={**policies, whose: less(policies[whose], number, action)})
                 said = hints.Hints(job, "run", job.spec_path, "--id", f"{role}-{number}-{at}", env=NARROW)
                 told = [each for each in said if action in iam.listed(each["Action"])]
-                print(action, said.code, told)
                 assert said.code != 0 and f"perform: {action} on" in "".join(said.said), f"{action}: {''.join(said.said)}"
-                if action.startswith(("s3:", "secretsmanager:", "ssm:")):
+                if action.startswith(("secretsmanager:", "ssm:")):
                     assert told and is_of(told[0], policies[whose], statement, action), f"{action}: {told}"

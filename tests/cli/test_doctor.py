@@ -165,3 +165,58 @@ def test_profiles_and_values_of_the_command_line_count(tmp_path, job):
     assert doctor(tmp_path, job.spec_path)
     doctor(tmp_path, job.spec_path, "--use", "lost", code=4)
     doctor(tmp_path, job.spec_path, "--set", 'command=["no-such-python"]', code=4)
+
+
+# --- policies ---
+
+ROLE = "arn:aws:iam::123456789012:role/m5"
+SPEC = f"""
+version: 1
+name: m5
+engine: sagemaker
+workspace: s3://bucket/stoker
+image: debian:12
+resources: {{instance: ml.c5.xlarge}}
+command: [python3, train.py]
+aws: {{region: eu-west-1}}
+sagemaker: {{role: "{ROLE}"}}
+"""
+
+
+@pytest.fixture
+def spec(tmp_path):
+    folder = tmp_path / "source"
+    folder.mkdir()
+    (folder / "train.py").touch()
+    (folder / "stoker.yaml").write_text(SPEC)
+    return folder / "stoker.yaml"
+
+
+def test_a_policy_and_the_trust_are_printed_as_iam_takes_them(tmp_path, spec):
+    result = cli.stoker("doctor", "--policy", "submitter", spec, env=environment(tmp_path))
+    assert result.code == 0, str(result)
+    policy = json.loads(result.out)
+    assert [policy] == doctor(tmp_path, "--policy", "submitter", spec)
+    assert policy["Version"] == "2012-10-17" and result.out.startswith('{\n  "Version"')
+    assert len({each["Sid"] for each in policy["Statement"]}) == len(policy["Statement"])
+    assert "arn:aws:sagemaker:eu-west-1:123456789012:training-job/stk-*" in result.out
+    trust = json.loads(cli.stoker("doctor", "--trust", spec, env=environment(tmp_path)).out)
+    assert trust[ROLE]["Statement"][0]["Principal"] == {"Service": "sagemaker.amazonaws.com"}
+    assert doctor(tmp_path, "--trust", spec) == [{"role": ROLE, "trust": trust[ROLE]}]
+
+
+@pytest.mark.parametrize("argv, words", [
+    (["--policy", "job"], "needs a SPEC"), (["--trust"], "needs a SPEC"), (["--policy", "boss", "SPEC"], "boss"),
+    *((["--policy", "job", "SPEC", *more], more[0]) for more in (["--only", "bucket.*"], ["--strict"], ["--read-only"],
+                                                                 ["--inside"], ["--trust"]))], ids=str)
+def test_a_policy_goes_with_no_option_of_findings(tmp_path, spec, argv, words):
+    result = cli.stoker("doctor", *(spec if word == "SPEC" else word for word in argv), env=environment(tmp_path))
+    assert result.code == 2 and words in result.err and result.out == "", str(result)
+
+
+def test_a_role_that_the_spec_does_not_have_has_no_policy(tmp_path, spec, job):
+    for words, path, said in ((("--policy", "execution"), spec, "one role"), (("--policy", "scheduler"), spec, "scheduler_role"),
+                              (("--policy", "job"), job.spec_path, "no role"), (("--trust",), job.spec_path, "has a role"),
+                              (("--policy", "submitter"), job.spec_path, "needs a right of AWS")):
+        result = cli.stoker("doctor", *words, path, env=environment(tmp_path))
+        assert result.code == 4 and said in result.err and result.out == "", str(result)
