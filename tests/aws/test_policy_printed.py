@@ -286,6 +286,28 @@ def test_the_step_that_misses_an_action_names_it(job):
             assert told and is_of(told, whole, statement, action), f"{action}: {told}"
 
 
+def test_the_place_that_is_missed_is_named(aws, tmp_path):
+    job = Local(tmp_path / "project", aws)
+    job.write(secrets={})
+    policies = install(job)
+    whole = policies[OTHER_ACCESS]
+    places = [f"{job.prefix}/{key}/*" for key in ("state", "stoker", "cache", "ckpt")]
+    for number, place in enumerate(places):
+        rest = copy.deepcopy(whole)
+        objects, = (each for each in rest["Statement"] if each["Sid"] == "ReadAndWriteObject")
+        objects["Resource"].remove(f"arn:aws:s3:::{BUCKET}/{place}")
+        job.aws.settings(policies={OTHER_ACCESS: rest})
+        told = hints.first(job, "run", job.spec_path, "--id", f"object{number}", env=NARROW)
+        assert told["Resource"] == f"arn:aws:s3:::{BUCKET}/{place}", told
+        rest = copy.deepcopy(whole)
+        bucket, = (each for each in rest["Statement"] if each["Sid"] == "ReadAndWriteBucket")
+        bucket["Condition"]["StringLikeIfExists"]["s3:prefix"].remove(place)
+        job.aws.settings(policies={OTHER_ACCESS: rest})
+        told = hints.first(job, "run", job.spec_path, "--id", f"bucket{number}", env=NARROW)
+        assert told["Action"] == "s3:ListBucket" and told["Condition"] == {"StringLike": {"s3:prefix": place}}, told
+    job.stop()
+
+
 NOTHING = ("AWS_ENDPOINT_URL", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
 
 
