@@ -18,6 +18,7 @@ from project import SUPPORT
 from sagemaker_job import ROLE as SAGEMAKER_ROLE
 from sagemaker_job import SagemakerJob
 from standin import iam
+from test_retrain_s3 import FarTurns
 
 NARROW = {"AWS_ACCESS_KEY_ID": OTHER_ACCESS, "AWS_SECRET_ACCESS_KEY": OTHER_SECRET}
 DOCTOR = {"AWS_ACCESS_KEY_ID": "AKIDDOCTOR", "AWS_SECRET_ACCESS_KEY": "secret/of+the/doctor"}
@@ -333,6 +334,35 @@ def test_the_account_is_that_of_the_credentials_or_not_known(aws, tmp_path):
     assert "arn:aws:ssm:eu-west-1:*:parameter/team/token" in str(line)
     line, = job.ok("--json", "doctor", "--policy", "submitter", job.spec_path, "--region", "cn-north-1").lines
     assert "arn:aws-cn:ssm:cn-north-1:" in str(line) and "arn:aws-cn:s3:::bucket/" in str(line)
+    job.stop()
+
+
+class Retraining(FarTurns):
+    principals = {"submitter": OTHER_ACCESS, "job": ROLE}
+
+
+@pytest.mark.long
+def test_a_retraining_needs_what_is_printed(aws, tmp_path):
+    """From a base in a place of its own; then from what was promoted, evaluated beside it, to results."""
+    job = Retraining(tmp_path / "project", aws)
+    job.write(parent={"first": f"s3://{BUCKET}/{job.prefix}/base/m5", "kind": "files"})
+    job.put("base/m5/state.json", "{}")
+    policies = {whose: printed(job, role) for role, whose in job.principals.items()}
+    aws.settings(policies=policies)
+    for number in range(2):
+        job.put(f"drops/{number}.csv", f"good {number}")
+        types(job, "retrain", job.spec_path, "--id", f"week-{number}", "--at", f"203{number + 1}-01-07T03:00:00Z")
+    types(job, "lineage", "--verify")
+    rows = asked(job)
+    assert {row[1] for row in rows if row[4] != iam.ALLOWED} <= LOOKS, [row for row in rows if row[4] != iam.ALLOWED]
+    for whose, policy in policies.items():
+        check(policy)
+        left = needless(policy, [row for row in rows if row[0] == whose])
+        # What large objects, dead processes, `--inside` and a parent that is one file take is not tried here.
+        spared = [rf"ReadAndWriteObject: s3:{each}" for each in ("AbortMultipartUpload", "ListMultipartUploadParts", "DeleteObject")]
+        spared += [f"ReadBucket: {job.prefix}/{each}/*" for each in ("drops", "held")]
+        spared += [f"ReadObject: arn:aws:s3:::{BUCKET}/{job.prefix}/base/{each}" for each in ("m5", "marks/m5.stoker.json")]
+        assert left == ([] if whose == OTHER_ACCESS else spared), left
     job.stop()
 
 

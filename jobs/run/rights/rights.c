@@ -281,8 +281,7 @@ static size_t rights_on(enum aws_operation operation, const struct rights_one *o
 	for (size_t i = 0; i < count; i++)
 		if (policy_is_named(all[i].resource, &one->names) &&
 		    (all[i].when != POLICY_TAGGED || one->is_tagged) &&
-		    (!one->is_file || all[i].resource != POLICY_BUCKET ||
-		     all[i].when == POLICY_MISSING))
+		    !(one->is_file && all[i].resource == POLICY_BUCKET))
 			ret[kept++] = all[i];
 	return kept;
 }
