@@ -138,13 +138,11 @@ static json_t *request_for(const struct image_name *image, const char *account, 
 			 image->repository, "imageIds", by, what);
 }
 
-/* The statement in the hint is for the first call alone, which the environment needs, too. */
-static int either_right(struct err **err)
+/* The statement in the hint is that of the first call, for the environment needs it, too. */
+static int either_right(const struct err *first, struct err **err)
 {
-	AUTO(auto_free) char *hint = mem_copy((*err)->hint);
-
 	return err_hint(err, "allow ecr:BatchGetImage or ecr:DescribeImages on the repository; %s",
-			hint);
+			first->hint);
 }
 
 int image_ecr_digest(const struct image_name *image, const char *account, const char *region,
@@ -165,13 +163,8 @@ int image_ecr_digest(const struct image_name *image, const char *account, const 
 	if (!is_denied(&pulled))
 		return -1;
 	denied = TAKE(*err);
-	if (call_ecr(aws, AWS_DESCRIBE_IMAGES, image, region, body, &described, err) < 0) {
-		if (!is_denied(&described))
-			return -1;
-		err_freep(err);
-		*err = TAKE(denied);
-		return either_right(err);
-	}
+	if (call_ecr(aws, AWS_DESCRIBE_IMAGES, image, region, body, &described, err) < 0)
+		return is_denied(&described) ? either_right(denied, err) : -1;
 	return copy_digest(
 		js_str(json_array_get(json_object_get(described.json, "imageDetails"), 0),
 		       "imageDigest"),
