@@ -42,6 +42,7 @@ import results as kept
 import rows
 import runs
 import trials_batch  # noqa: F401
+import trials_more  # noqa: F401
 import trials_requests  # noqa: F401
 import trials_runs  # noqa: F401
 import trials_sagemaker  # noqa: F401

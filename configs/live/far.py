@@ -125,6 +125,19 @@ def saves():
     return 0
 
 
+def sleeps():
+    say(began=True)
+    time.sleep(LONGEST)
+    return 0
+
+
+def lines():
+    for number in range(int(os.environ["CONFORM_COUNT"])):
+        say(line=number, host=os.environ.get("CURRENT_HOST"))
+        time.sleep(float(os.environ["CONFORM_EVERY"]))
+    return 0
+
+
 def names():
     say(names=sorted(os.environ))
     return 0
@@ -135,5 +148,5 @@ def ends():
     return int(os.environ.get("CONFORM_CODE", "0"))
 
 
-sys.exit({"pair": pair, "hosts": hosts, "waits": waits, "goes-on": goes_on, "saves": saves, "names": names, "ends": ends}[
+sys.exit({"pair": pair, "hosts": hosts, "waits": waits, "goes-on": goes_on, "saves": saves, "sleeps": sleeps, "lines": lines, "names": names, "ends": ends}[
     os.environ["CONFORM_DO"]]())

@@ -15,7 +15,7 @@ PIECE = 500
 COMES = 1800  # seconds for which a machine is waited for
 LASTS = 900  # seconds that a job lasts at most
 ENDS = 600  # seconds until a job that was ended is over
-LOG_COMES = 120  # seconds until a line is in CloudWatch
+LOG_COMES = 2  # times `watch`, until a line is in CloudWatch
 # Images with python3, for either service; SageMaker takes those of ECR alone.
 BATCH_IMAGE = "public.ecr.aws/docker/library/python:3.12"
 SAGEMAKER_IMAGE = "763104351884.dkr.ecr.{region}.amazonaws.com/pytorch-training:2.3.0-cpu-py311-ubuntu20.04-sagemaker"
@@ -168,7 +168,7 @@ def come(lab, found, count):
         last[:] = found()
         return len(last) >= count
     with contextlib.suppress(NotTried):
-        lab.until(look, LOG_COMES, "a line")
+        lab.until(look, LOG_COMES * lab.watch, "a line")
     return last
 
 
@@ -222,11 +222,16 @@ class TrainingJob:
 
     def lines(self):
         """What all its hosts have printed: (stream, text)."""
+        return [(stream, text) for stream, text, _ in self.events()]
+
+    def events(self, since=0):
+        """With the time in milliseconds, since then."""
         logs, found = self.lab.client("logs"), []
-        pages = logs.get_paginator("filter_log_events").paginate(logGroupName=GROUP, logStreamNamePrefix=f"{self.name}/")
+        pages = logs.get_paginator("filter_log_events").paginate(logGroupName=GROUP, logStreamNamePrefix=f"{self.name}/",
+                                                                 startTime=since)
         try:
             for page in pages:
-                found += [(row["logStreamName"], row["message"]) for row in page["events"]
+                found += [(row["logStreamName"], row["message"], row["timestamp"]) for row in page["events"]
                           if row["logStreamName"].startswith(f"{self.name}/")]
         except botocore.exceptions.ClientError as error:
             if error.response["Error"].get("Code") != "ResourceNotFoundException":

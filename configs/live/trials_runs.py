@@ -2,14 +2,13 @@
 jobs the SDK looks at."""
 
 import re
-import time
 
 import jobs
 from lab import NotTried, shared, trial
+from trials_batch import goes_on
 
 URI = re.compile(r"AWS_CONTAINER_CREDENTIALS_(RELATIVE|FULL)_URI")
-GRACE = {"batch": 30, "sagemaker": 120}  # seconds from SIGTERM to SIGKILL
-BEFORE, BEHIND = 5, 10  # seconds by which the last line of a shell may be off, at 120; half of it at 30
+GRACE = {"batch": (25, 35), "sagemaker": (110, 130)}  # seconds between SIGTERM and SIGKILL, as they may show
 
 
 class Job:
@@ -32,6 +31,12 @@ class Job:
             self.id = rows[0]["jobId"]
         found = lab.client("batch").describe_jobs(jobs=[self.id])["jobs"]
         return (found[0]["status"], found[0].get("statusReason", "")) if found else None
+
+    def end(self):
+        if self.engine == "sagemaker":
+            self.lab.client("sagemaker").stop_training_job(TrainingJobName=self.name)
+        elif self.seen():
+            self.lab.client("batch").terminate_job(jobId=self.id, reason="conform ends it")
 
 
 def looked(engine):
@@ -70,3 +75,52 @@ def batch_role(lab):
 @trial("sagemaker-role", role=True)
 def sagemaker_role(lab):
     return role(lab, "sagemaker")
+
+
+# ---- what is stopped
+
+
+def stopped(lab, engine):
+    """A run whose job is ended from outside while its command sleeps: how its attempt ended."""
+    name = f"{lab.name}-{engine[0]}-stop"
+
+    def of(event):
+        return [row for row in lab.stoker.ask("events", name)[0] if row.get("event") == event]
+    driver = lab.stoker.start(lab.stoker.spec(engine, "sleeps"), name)
+    try:
+        lab.until(lambda: driver.poll() is not None or of("attempt.started"), jobs.COMES, "the command")
+        Job(lab, engine, name).end()
+        said = lab.stoker.ended(driver)
+    finally:
+        driver.kill()
+    found = of("attempt.ended")
+    if not found:
+        raise NotTried(f"stoker run ended with {driver.returncode}, without an attempt: {said.strip().splitlines()[-1:]}")
+    return found[-1]
+
+
+def grace(lab, engine, seconds):
+    row = stopped(lab, engine)
+    least, most = GRACE[engine]
+    lasted = "its lines could not be read" if seconds is None else f"{seconds:.0f} s behind SIGTERM"
+    has_reported = row["class"] == "stopped" and "exit" in row  # an exit code is in the agent's report alone
+    return seconds is not None and least <= seconds <= most and has_reported, \
+        f"the last line came {lasted}; the attempt: {row['class']}, the agent has {'' if has_reported else 'not '}reported"
+
+
+@trial("batch-grace", role=True, queue=True)
+def batch_grace(lab):
+    return grace(lab, "batch", goes_on(lab).seconds)
+
+
+@trial("sagemaker-grace", role=True)
+def sagemaker_grace(lab):
+    job = jobs.TrainingJob(lab, "goes-on", "goes-on").create()
+    job.when_training()
+    job.facts()
+    job.stop()
+    job.when_over()
+    said = job.facts(3)
+    asked = [each["asked"] for each in said if "asked" in each]
+    last = max((each["now"] for each in said if "now" in each), default=0)
+    return grace(lab, "sagemaker", last - asked[0] if asked else None)

@@ -192,6 +192,30 @@ def sagemaker_checkpoints(lab):
         f"{'nothing' if seen[1] is None else 'the file' if seen[1] == lab.name else 'another file'}"
 
 
+# ---- lines that come late
+
+
+@trial("sagemaker-late-lines", role=True)
+def sagemaker_late_lines(lab):
+    """Reads on as stoker does: each time from a minute before the newest line that it has seen."""
+    margin = lab.watch  # a minute
+    job = TrainingJob(lab, "lines", "lines", hosts=2,
+                      given={"CONFORM_COUNT": "90", "CONFORM_EVERY": f"{margin / 30:.3f}"}).create()
+    job.when_training()
+    seen, newest, is_over, end = set(), 0, False, 0.0
+    while not is_over or time.monotonic() < end:
+        found = job.events(max(newest - int(margin * 1000), 0))
+        seen |= set(found)
+        newest = max([newest, *(at for _, _, at in found)])
+        if not is_over and job.seen()["TrainingJobStatus"] in TRAINING_OVER:
+            is_over, end = True, time.monotonic() + margin
+        lab.sleep(margin / 6)
+    whole = set(job.events())
+    if len(whole) < 180:
+        raise NotTried(f"{len(whole)} of 180 lines are in the log")
+    return whole <= seen, f"{len(whole)} lines from the beginning, {len(whole - seen)} of them not seen by reading on"
+
+
 # ---- rows that are named
 
 

@@ -11,12 +11,12 @@ import pytest
 import stoker as cli
 from aws import REGION
 from conforming import (
-    BUCKET, JOBS, NAMED, OTHERWISE, QUEUE, REQUESTS, ROLE, SDK, Conform, asked, ended, groups, rows, trials, turn,
+    BUCKET, JOBS, LONG, NAMED, OTHERWISE, QUEUE, REQUESTS, ROLE, SDK, Conform, asked, ended, groups, rows, trials, turn,
 )
 
 
 WHOLE = os.environ.get("STOKER_TEST_CONFORM") == "all"  # there is time for that
-EVERY = [*REQUESTS, *JOBS, *NAMED]
+EVERY = [*REQUESTS, *JOBS, *NAMED]  # but those that last long
 
 
 def drawn(rows, count):
@@ -36,7 +36,7 @@ def test_each_trial_is_of_a_row():
 
 
 def test_each_trial_can_turn():
-    assert {row for row, _, _ in OTHERWISE} >= {*REQUESTS, *JOBS, *NAMED}
+    assert {row for row, _, _ in OTHERWISE} >= {*EVERY, *LONG}
 
 
 def test_all_rows_are_as_taken(conform):
@@ -70,8 +70,19 @@ def test_what_is_otherwise_turns_its_rows(aws, conform, group):
     assert conform.left() == []
 
 
+@pytest.mark.skipif(not WHOLE, reason="it takes the services' own times")
+@pytest.mark.parametrize("turned", [None, *LONG])
+def test_rows_that_last_long(aws, conform, turned):
+    aws.settings(stop_seconds=30, training_stop_seconds=120)
+    for _, kind, fields in [each for each in OTHERWISE if each[0] == turned]:
+        turn(aws, kind, fields)
+    code, out, err = conform.everything(LONG)
+    assert set(conform.turned()) == ({turned} if turned else set()) and code == bool(turned), (out, err)
+    assert conform.left() == []
+
+
 @pytest.mark.skipif(not WHOLE, reason="STOKER_TEST_CONFORM=all takes an hour")
-@pytest.mark.parametrize("row, kind, fields", OTHERWISE)
+@pytest.mark.parametrize("row, kind, fields", [each for each in OTHERWISE if each[0] in EVERY])
 def test_what_is_otherwise_turns_its_row_alone(aws, conform, row, kind, fields):
     turn(aws, kind, fields)
     code, out, err = conform.everything(EVERY)
@@ -179,18 +190,21 @@ def test_a_signal_ends_it_and_leaves_nothing(aws, conform, tmp_path, number):
     assert (code, conform.left()) == (128 + number, []), (out, err)
 
 
-def running(aws, conform, part):
-    """It waits for a job of this name that runs."""
-    process = conform.start("--role", ROLE, "--queue", QUEUE, *asked(["batch-reason", "batch-two-reasons"]))
-    wanted = [{"name": "JOB_NAME", "values": [f"stoker-conform-*"]}]
-    cli.until(lambda: [row for row in aws.client("batch").list_jobs(jobQueue=QUEUE, filters=wanted)["jobSummaryList"]
-                       if row["jobName"].endswith(part) and row["status"] == "RUNNING"], process)
+# Jobs by the SDK, and of a run of stoker's.
+RUNNING = [("batch-reason", "-held"), ("batch-two-reasons", "-goes-on"), ("sagemaker-name", "-single"),
+           ("sagemaker-streams", "-hosts"), ("batch-grace", "-b-stop-train-1"), ("sagemaker-grace", "-s-stop-train-1")]
+
+
+def running(conform, row, part):
+    """It waits for a job whose name ends so, and that runs."""
+    process = conform.start("--role", ROLE, "--queue", QUEUE, *asked([row]))
+    cli.until(lambda: conform.runs(part), process)
     return process
 
 
-@pytest.mark.parametrize("part", ["-held", "-goes-on"])
-def test_killed_while_a_job_runs_clean_ends_it(aws, conform, part):
-    process = running(aws, conform, part)
+@pytest.mark.parametrize("row, part", drawn(RUNNING, 3))
+def test_killed_while_a_job_runs_clean_ends_it(aws, conform, row, part):
+    process = running(conform, row, part)
     process.kill()
     process.communicate()
     assert conform.left()
@@ -198,8 +212,9 @@ def test_killed_while_a_job_runs_clean_ends_it(aws, conform, part):
     assert (code, conform.left()) == (0, []), (out, err)
 
 
-def test_a_signal_ends_a_job_that_runs(aws, conform):
-    process = running(aws, conform, "-held")
+@pytest.mark.parametrize("row, part", drawn(RUNNING, 1))
+def test_a_signal_ends_a_job_that_runs(aws, conform, row, part):
+    process = running(conform, row, part)
     process.send_signal(signal.SIGTERM)
     code, out, err = ended(process)
     assert (code, conform.left()) == (128 + signal.SIGTERM, []), (out, err)

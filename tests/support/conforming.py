@@ -32,10 +32,10 @@ def trials():
 
 
 # Those that cost requests alone.
-REQUESTS = ["batch-gone", "clock", "link-end", "pipeline-limits", "s3-conditions", "s3-copy-checksum", "s3-parts-checksum",
-            "s3-parts-condition", "s3-region", "sagemaker-unknown"]
-# Those that wait for the whole time between SIGTERM and SIGKILL.
-LONG = [row for row in trials() if row.endswith("-grace")]
+REQUESTS = ["batch-gone", "clock", "image-config", "link-end", "pipeline-limits", "rates", "s3-conditions",
+            "s3-copy-checksum", "s3-parts-checksum", "s3-parts-condition", "s3-region", "sagemaker-unknown"]
+# Those that wait for the whole time between SIGTERM and SIGKILL, or for lines that are late.
+LONG = ["batch-grace", "sagemaker-grace", "sagemaker-late-lines"]
 NAMED = [row for row in trials() if rows()[row].get("named")]
 JOBS = [row for row in trials() if row not in REQUESTS + LONG + NAMED]
 
@@ -55,7 +55,8 @@ class Conform:
             "ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS") if name in os.environ}}
         aws.push(SAGEMAKER_IMAGE)
         entry = ["sh", "-c", "echo from the entry point; exec \"$@\"", "sh"]
-        aws.settings(job_seconds=0.1, stop_seconds=1, image_env={"*": env}, image_entries={SAGEMAKER_IMAGE: entry})
+        aws.settings(job_seconds=0.1, stop_seconds=1, image_env={"*": env}, image_entries={SAGEMAKER_IMAGE: entry},
+                     imds={"role": "tester"})
         batch = aws.client("batch")
         batch.create_compute_environment(
             computeEnvironmentName="env", type="MANAGED",
@@ -67,7 +68,7 @@ class Conform:
     def start(self, *words, yes=True):
         argv = [CONFORM, "--region", REGION, "--bucket", BUCKET, "--stoker", cli.BINARY, "--output", self.folder, *words]
         env = self.aws.env(HOME=str(self.home), CONFORM_PYTHON=sys.executable, PYTHONDONTWRITEBYTECODE="1",
-                           CONFORM_WATCH="0.5")
+                           CONFORM_WATCH="2", AWS_EC2_METADATA_SERVICE_ENDPOINT=self.aws.url)
         return subprocess.Popen([str(word) for word in argv + (["--yes"] if yes else [])], env=env, text=True,
                                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
@@ -88,6 +89,13 @@ class Conform:
         """The rows that are not as taken."""
         return {name: row["seen"] for name, row in self.data()["rows"].items()
                 if row["verdict"] != "as taken" and not row["seen"].startswith(UNTRIED)}
+
+    def runs(self, part):
+        """Whether a job whose name ends so is on a machine."""
+        rows = self.aws.client("batch").list_jobs(jobQueue=QUEUE, filters=[{"name": "JOB_NAME", "values": ["*"]}])
+        training = self.aws.client("sagemaker").list_training_jobs(MaxResults=100, StatusEquals="InProgress")
+        return any(row["jobName"].endswith(part) and row["status"] == "RUNNING" for row in rows["jobSummaryList"]) or any(
+            row["TrainingJobName"].endswith(part) for row in training["TrainingJobSummaries"])
 
     def left(self):
         """All that it could have left."""
@@ -135,6 +143,10 @@ OTHERWISE = [
     ("batch-gone", "error", {"operation": "TerminateJob", "key": "^00000000-", "code": "ClientException",
                              "message": "no such job"}),
     ("pipeline-limits", "error", {"operation": "CreatePipeline", "code": "ValidationException", "message": "40 steps"}),
+    ("rates", "throttle", {"operation": "DescribeTrainingJob", "key": "-rates$"}),
+    ("image-config", "error", {"operation": "GetDownloadUrlForLayer", "header": SDK, "code": "LayersNotFoundException",
+                               "message": "not for you"}),
+    ("instance-role", *replaced("GetCallerIdentity", "assumed-role/tester", "assumed-role/another", header=SDK)),
     ("batch-environment", "settings", {"job_env": {"batch": {"AWS_BATCH_JOB_ATTEMPT": "0"}}}),
     ("batch-shm", "settings", {"shm_mib": 64}),
     ("batch-main-node", "settings", {"any_node_fails": True}),
@@ -150,6 +162,8 @@ OTHERWISE = [
     ("batch-memory", "job_pending", {"operation": "SubmitJob", "key": "-memory$", "seconds": ALWAYS,
                                      "reason": "MISCONFIGURATION:JOB_RESOURCE_REQUIREMENT - too much"}),
     ("batch-blocked", "settings", {"most_vcpus": 4000}),
+    ("batch-grace", "settings", {"stop_seconds": 10}),
+    ("sagemaker-grace", "settings", {"training_stop_seconds": 30}),
     ("batch-role", "settings", {"job_env": {"batch": {"AWS_CONTAINER_CREDENTIALS_FULL_URI": None}}}),
     ("sagemaker-role", "settings", {"job_env": {"sagemaker": {"AWS_CONTAINER_CREDENTIALS_FULL_URI": None}}}),
     ("sagemaker-environment", "settings", {"job_env": {"sagemaker": {"CONFORM_GIVEN": None}}}),
@@ -169,6 +183,8 @@ OTHERWISE = [
     ("sagemaker-times", *replaced("DescribeTrainingJob", '"BillableTimeInSeconds": [0-9]+',
                                   '"BillableTimeInSeconds": 9000')),
     ("sagemaker-checkpoints", "settings", {"checkpoints_return": False}),
+    ("sagemaker-late-lines", "late", {"operation": "FilterLogEvents", "count": 9, "text": "hidden",
+                                      "pattern": r'conform \{\\"line\\": 3,'}),
     ("sagemaker-infra-check", "settings", {"infra_check": False}),
     ("sagemaker-warm-pool", *replaced("DescribeTrainingJob", '"Status": "Available"', '"Status": "InUse"')),
 ]
@@ -181,7 +197,7 @@ SETTING_OF = {"sagemaker-longest": "CreateTrainingJob"}
 def groups():
     """All of them, so that those of a group can be at once: one fault strikes a request."""
     made = []
-    for each in OTHERWISE:
+    for each in [each for each in OTHERWISE if each[0] not in LONG]:
         about = each[2].get("operation", SETTING_OF.get(each[0], each[0]))
         group = next((group for group in made if about not in group), None)
         if group is None:
@@ -196,5 +212,8 @@ def turn(aws, kind, fields):
         if "job_env" in fields:
             fields = {"job_env": {**had, **{name: {**had.get(name, {}), **env} for name, env in fields["job_env"].items()}}}
         aws.settings(**fields)
+    elif kind == "late":
+        begun = aws.fault("delay", operation="CreateTrainingJob", key="-lines$", seconds=0)
+        aws.fault("replace", behind=begun, **fields)
     else:
         aws.fault(kind, **{"count": 0, **fields})

@@ -30,7 +30,8 @@ SETTINGS = {
     "clock_offset": 0,           # seconds
     "sts_seconds": 0,            # how long keys of a role last; 0: as asked
     "job_seconds": 0.1,          # until a job of SageMaker or Batch starts
-    "stop_seconds": 30,          # from the polite signal to the other; 120 at SageMaker
+    "stop_seconds": 30,          # from the polite signal to the other
+    "training_stop_seconds": 0,  # at SageMaker alone; 0: the same
     "pool_seconds": 0.3,         # after the end of a job SageMaker tells what became of its machines
     "time_scale": 1.0,           # what a second of a job's limits is
     "longest_run": 432000,       # seconds of a training job that the account's quota allows

@@ -62,6 +62,10 @@ class Job:
     def keep_alive(self):
         return self.resource("KeepAlivePeriodInSeconds", 0)
 
+    def grace(self):
+        settings = self.front.settings
+        return settings["training_stop_seconds"] or settings["stop_seconds"]
+
     # Machines that are kept for a next job
 
     def needs(self):
@@ -213,7 +217,7 @@ class Job:
         if self.asked_to_stop:
             self.status = "Stopping"
             self.enter("Stopping")
-            processes.end(self.processes, self.front.settings["stop_seconds"])
+            processes.end(self.processes, self.grace())
             raise Interrupted("Stopped", "Stopped")
 
     def prepare(self, number):
@@ -284,7 +288,7 @@ class Job:
         while any(each.poll() is None for each in self.processes):
             self.heed()
             if self.front.clock() > ends:
-                processes.end(self.processes, self.front.settings["stop_seconds"])
+                processes.end(self.processes, self.grace())
                 self.mirror(trees)
                 raise Interrupted("Stopped", "MaxRuntimeExceeded")
             for each, tree in self.that_count(trees):
@@ -294,7 +298,7 @@ class Job:
                 self.interrupted = True
                 for each in self.processes:
                     each.signal(signal.SIGKILL if self.plan.fields.get("hard") else signal.SIGTERM)
-                processes.end(self.processes, self.front.settings["stop_seconds"])
+                processes.end(self.processes, self.grace())
                 self.mirror(trees)
                 if self.plan.kind == "job_interrupted":
                     self.end_of_training()
@@ -318,7 +322,7 @@ class Job:
         return found[:1] if self.front.settings["first_host_counts"] else found
 
     def fail(self, code, tree, trees):
-        processes.end(self.processes, self.front.settings["stop_seconds"])
+        processes.end(self.processes, self.grace())
         self.mirror(trees)
         text = ""
         with contextlib.suppress(OSError), open(os.path.join(tree, "output/failure"), errors="replace",
