@@ -6,6 +6,7 @@
 
 #include "jobs/base/process/cancel.h"
 #include "jobs/base/text/text.h"
+#include "jobs/data/data.h"
 #include "jobs/engine/engine.h"
 #include "jobs/run/driver.h"
 #include "jobs/run/journal/forget.h"
@@ -30,7 +31,7 @@ static void add_place(json_t *places, const char *what, const char *url, const c
 {
 	json_t *place;
 
-	if (!url || url[0] == '/')
+	if (!url || url[0] == '/' || data_url_is_list(url)) /* of a list, the file alone is read */
 		return;
 	place = json_object();
 	js_put_str(place, "url", url);
