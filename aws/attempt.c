@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "aws/auth/endpoint.h"
 #include "aws/credentials/settings.h"
 #include "aws/http/patience.h"
 #include "jobs/base/hash.h"
@@ -350,6 +351,7 @@ static void transmit(struct aws_request *request, const struct sigv4_identity *w
 
 static int choose_region(struct aws_request *request, struct err **err)
 {
+	const struct operation_row *operation = operation_row(request->call.operation);
 	const char *region = attempt_bucket_region(request->aws, request->call.bucket);
 
 	if (!region)
@@ -358,6 +360,7 @@ static int choose_region(struct aws_request *request, struct err **err)
 		region = aws_region(err);
 	if (!region)
 		return -1;
+	region = endpoint_region(operation_service_row(operation->service), region);
 	snprintf(request->region, sizeof request->region, "%s", region);
 	return 0;
 }

@@ -14,6 +14,7 @@
 #include <stddef.h>
 
 #include "jobs/base/err.h"
+#include "jobs/base/text/js.h"
 
 /* Called at the end of each element: `path` from the root on ("ListBucketResult/Contents/Key"),
  * `text` directly inside it, not trimmed. Both are valid until it returns. Returning false stops,
@@ -25,6 +26,12 @@ typedef bool (*xml_fn)(void *arg, const char *path, const char *text, size_t len
  * no excerpt). */
 int xml_parse(const void *bytes, size_t len, const char *what, xml_fn fn, void *arg,
 	      struct err **err);
+
+/* Reads the whole document: an element with elements in it becomes an object of them, or an array
+ * if all have one name and are several, or are called "item" or "member", as in lists of AWS's
+ * replies; any other its text, even where a list would be empty. Returns 0 with the root's value, a
+ * new reference. */
+int xml_tree(const void *bytes, size_t len, const char *what, json_t **ret, struct err **err);
 
 /* Appends the text with & < > " ' escaped, for requests. */
 struct sb;

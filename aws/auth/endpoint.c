@@ -11,11 +11,17 @@
 
 static const struct partition {
 	const char *prefix, *domain, *name;
+	const char *home;  /* region that its global services are in */
+	const char *label; /* of their host names, with a dot */
 } partitions[] = {
-	{ "cn-", "amazonaws.com.cn", "aws-cn" },      { "us-gov-", "amazonaws.com", "aws-us-gov" },
-	{ "us-isob-", "sc2s.sgov.gov", "aws-iso-b" }, { "us-isof-", "csp.hci.ic.gov", "aws-iso-f" },
-	{ "us-iso-", "c2s.ic.gov", "aws-iso" },       { "eu-isoe-", "cloud.adc-e.uk", "aws-iso-e" },
-	{ "eusc-", "amazonaws.eu", "aws-eusc" },      { "", "amazonaws.com", "aws" },
+	{ "cn-", "amazonaws.com.cn", "aws-cn", "cn-north-1", "cn-north-1." },
+	{ "us-gov-", "amazonaws.com", "aws-us-gov", "us-gov-west-1", "us-gov." },
+	{ "us-isob-", "sc2s.sgov.gov", "aws-iso-b", "us-isob-east-1", "us-isob-east-1." },
+	{ "us-isof-", "csp.hci.ic.gov", "aws-iso-f", "us-isof-south-1", "us-isof-south-1." },
+	{ "us-iso-", "c2s.ic.gov", "aws-iso", "us-iso-east-1", "us-iso-east-1." },
+	{ "eu-isoe-", "cloud.adc-e.uk", "aws-iso-e", "eu-isoe-west-1", "eu-isoe-west-1." },
+	{ "eusc-", "amazonaws.eu", "aws-eusc", "eusc-de-east-1", "eusc-de-east-1." },
+	{ "", "amazonaws.com", "aws", "us-east-1", "" },
 };
 
 void endpoint_release(struct endpoint *ret)
@@ -45,6 +51,14 @@ const char *endpoint_partition(const char *region)
 	return partition_of(region)->name;
 }
 
+const char *endpoint_region(const struct service_row *service, const char *region)
+{
+	/* The SDKs sign for the region as set if an endpoint is configured. */
+	if (!strstr(service->host, "{g}") || aws_endpoint_configured(service->suffix))
+		return region;
+	return partition_of(region)->home;
+}
+
 /* The region becomes part of a host name, and may come from a server's header. */
 static bool region_is_sound(const char *region)
 {
@@ -64,6 +78,8 @@ static void own_host(struct sb *ret, const char *form, const char *region)
 			sb_adds(ret, region);
 		else if (text_starts(at, "{d}"))
 			sb_adds(ret, endpoint_domain(region));
+		else if (text_starts(at, "{g}"))
+			sb_adds(ret, partition_of(region)->label);
 		else
 			sb_addc(ret, *at);
 		if (*at == '{')

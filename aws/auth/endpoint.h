@@ -33,6 +33,10 @@ const char *endpoint_domain(const char *region);
 /* Returns the partition, as it stands in ARNs: "aws", "aws-cn". */
 const char *endpoint_partition(const char *region);
 
+/* Returns the region that requests are sent to and signed for: `region`, or the partition's own for
+ * a service that has one endpoint for all regions of it. */
+const char *endpoint_region(const struct service_row *service, const char *region);
+
 /* Append parameters as a query or a form. */
 void endpoint_params(struct sb *ret, const struct sigv4_pair *params, size_t count);
 

@@ -25,8 +25,9 @@ bool image_in_ecr(const char *reference, char **ret_account, char **ret_region,
 	return true;
 }
 
-int image_env(const char *reference, const char *digest, int64_t timeout_ms, json_t **ret,
-	      struct err **err)
+/* Asks the registry that the image is in. */
+static int read_image(const char *reference, int64_t timeout_ms,
+		      const struct image_question *question, json_t **ret, struct err **err)
 {
 	AUTO(image_name_release) struct image_name image = { .timeout_ms = timeout_ms };
 	AUTO(auto_free) char *named = mem_copy_n(reference, strcspn(reference, "@"));
@@ -36,8 +37,24 @@ int image_env(const char *reference, const char *digest, int64_t timeout_ms, jso
 	if (!image_name_parse(named, &image))
 		return no_image(reference, err);
 	if (image_ecr_host(image.host, &account, &region))
-		return image_ecr_env(&image, account, region, digest, ret, err);
-	return image_registry_env(&image, digest, ret, err);
+		return image_ecr_read(&image, account, region, question, ret, err);
+	return image_registry_read(&image, question, ret, err);
+}
+
+int image_env(const char *reference, const char *digest, int64_t timeout_ms, json_t **ret,
+	      struct err **err)
+{
+	const struct image_question question = { image_read_env, digest, NULL };
+
+	return read_image(reference, timeout_ms, &question, ret, err);
+}
+
+int image_facts(const char *reference, const char *digest, const char *architecture,
+		int64_t timeout_ms, json_t **ret, struct err **err)
+{
+	const struct image_question question = { image_read_facts, digest, architecture };
+
+	return read_image(reference, timeout_ms, &question, ret, err);
 }
 
 int image_resolve(const char *reference, int64_t timeout_ms, char ret[IMAGE_DIGEST],

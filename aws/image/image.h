@@ -58,5 +58,10 @@ int image_resolve(const char *reference, int64_t timeout_ms, char ret[IMAGE_DIGE
  * image_resolve(). */
 int image_env(const char *reference, const char *digest, int64_t timeout_ms, json_t **ret,
 	      struct err **err);
+/* The same of what machines of an architecture ("amd64", "arm64") pull: {"architectures": those
+ * that the image is made for, "bytes": of the compressed layers, "layers": their number}; the
+ * latter two are absent if it is not made for that one. */
+int image_facts(const char *reference, const char *digest, const char *architecture,
+		int64_t timeout_ms, json_t **ret, struct err **err);
 
 #endif

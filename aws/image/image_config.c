@@ -1,4 +1,4 @@
-/* The ENV of an image, from its manifest and its config: see image.h. */
+/* ENV, architectures and size of an image, from its manifest and its config: see image.h. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -91,17 +91,114 @@ static json_t *env_of(const json_t *config)
 	return env;
 }
 
-int image_read_env(const struct image_reader *reader, const char *digest, json_t **ret,
-		   struct err **err)
+/* Reads the config with this digest. */
+static int read_config(const struct image_reader *reader, const char *digest, json_t **ret,
+		       struct err **err)
 {
 	AUTO(sb_release) struct sb text = SB_INIT_MAX(IMAGE_TEXT_MAX);
+
+	return reader->blob(reader->arg, digest, &text, err) < 0 ||
+			       check_bytes(&text, digest, err) < 0 ||
+			       parse(&text, "the config", ret, err) < 0
+		       ? -1
+		       : 0;
+}
+
+int image_read_env(const struct image_reader *reader, const struct image_question *question,
+		   json_t **ret, struct err **err)
+{
 	json_auto_t *config = NULL;
 	char at[IMAGE_DIGEST];
 
-	if (find_config(reader, digest, at, err) < 0 ||
-	    reader->blob(reader->arg, at, &text, err) < 0 || check_bytes(&text, at, err) < 0 ||
-	    parse(&text, "the config", &config, err) < 0)
+	if (find_config(reader, question->digest, at, err) < 0 ||
+	    read_config(reader, at, &config, err) < 0)
 		return -1;
 	*ret = env_of(config);
 	return 0;
+}
+
+/* ---- what is pulled ---- */
+
+/* Adds the architectures of an index. Returns the digest of the manifest for one; NULL: there is
+ * none. */
+static const char *choose(const json_t *manifests, const char *architecture, json_t *ret_names)
+{
+	const char *chosen = NULL;
+	const json_t *row;
+	size_t i;
+
+	json_array_foreach (manifests, i, row) {
+		const json_t *platform = json_object_get(row, "platform");
+		const char *name = js_str(platform, "architecture");
+
+		if (!name || !js_is(platform, "os", "linux"))
+			continue;
+		json_array_append_new(ret_names, js_text(name, strlen(name)));
+		if (!chosen && strcmp(name, architecture) == 0)
+			chosen = js_str(row, "digest");
+	}
+	return chosen;
+}
+
+static void put_size(json_t *ret, const json_t *manifest)
+{
+	const json_t *layers = json_object_get(manifest, "layers"), *layer;
+	int64_t bytes = 0;
+	size_t i;
+
+	json_array_foreach (layers, i, layer)
+		bytes += js_int(layer, "size", 0);
+	js_put(ret, "bytes", json_integer(bytes));
+	js_put(ret, "layers", json_integer((json_int_t)i));
+}
+
+/* An image without an index is for the architecture that its config names. */
+static int put_own(const struct image_reader *reader, const json_t *manifest, json_t *names,
+		   struct err **err)
+{
+	const char *digest = js_str(json_object_get(manifest, "config"), "digest"), *name;
+	json_auto_t *config = NULL;
+
+	if (!digest || !image_is_digest(digest))
+		return unreadable(err, "the manifest");
+	if (read_config(reader, digest, &config, err) < 0)
+		return -1;
+	name = js_str(config, "architecture");
+	if (name)
+		json_array_append_new(names, js_text(name, strlen(name)));
+	return 0;
+}
+
+int image_read_facts(const struct image_reader *reader, const struct image_question *question,
+		     json_t **ret, struct err **err)
+{
+	json_auto_t *names = json_array(), *facts = json_object();
+	char at[IMAGE_DIGEST];
+
+	memcpy(at, question->digest, IMAGE_DIGEST);
+	for (int i = 0; i < HOPS; i++) {
+		AUTO(sb_release) struct sb text = SB_INIT_MAX(IMAGE_TEXT_MAX);
+		json_auto_t *manifest = NULL;
+		const json_t *manifests;
+		const char *next;
+
+		if (reader->manifest(reader->arg, at, &text, err) < 0 ||
+		    parse(&text, "the manifest", &manifest, err) < 0)
+			return -1;
+		manifests = json_object_get(manifest, "manifests");
+		next = choose(manifests, question->architecture, names);
+		if (!manifests) {
+			put_size(facts, manifest);
+			if (json_array_size(names) == 0 &&
+			    put_own(reader, manifest, names, err) < 0)
+				return -1;
+		} else if (next && image_is_digest(next)) {
+			memcpy(at, next, IMAGE_DIGEST);
+			continue;
+		}
+		js_put(facts, "architectures", TAKE(names));
+		*ret = TAKE(facts);
+		return 0;
+	}
+	return unreadable(err, "the manifest");
 }

@@ -241,8 +241,8 @@ static int read_blob(void *arg, const char *digest, struct sb *ret, struct err *
 	return follow(reading, url, ret, err);
 }
 
-int image_ecr_env(const struct image_name *image, const char *account, const char *region,
-		  const char *digest, json_t **ret, struct err **err)
+int image_ecr_read(const struct image_name *image, const char *account, const char *region,
+		   const struct image_question *question, json_t **ret, struct err **err)
 {
 	AUTO(aws_freep) struct aws *aws = NULL;
 	struct image_ecr_reading reading = { .image = image, .account = account, .region = region };
@@ -251,5 +251,5 @@ int image_ecr_env(const struct image_name *image, const char *account, const cha
 	if (aws_open(&aws, err) < 0)
 		return -1;
 	reading.aws = aws;
-	return image_read_env(&reader, digest, ret, err);
+	return question->read(&reader, question, ret, err);
 }

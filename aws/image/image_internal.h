@@ -34,12 +34,21 @@ struct image_reader {
 	void *arg;
 };
 
-int image_read_env(const struct image_reader *reader, const char *digest, json_t **ret,
-		   struct err **err);
-int image_ecr_env(const struct image_name *image, const char *account, const char *region,
-		  const char *digest, json_t **ret, struct err **err);
-int image_registry_env(const struct image_name *image, const char *digest, json_t **ret,
-		       struct err **err);
+/* What is read of the image with a digest. */
+struct image_question {
+	int (*read)(const struct image_reader *reader, const struct image_question *question,
+		    json_t **ret, struct err **err);
+	const char *digest, *architecture;
+};
+
+int image_read_env(const struct image_reader *reader, const struct image_question *question,
+		   json_t **ret, struct err **err);
+int image_read_facts(const struct image_reader *reader, const struct image_question *question,
+		     json_t **ret, struct err **err);
+int image_ecr_read(const struct image_name *image, const char *account, const char *region,
+		   const struct image_question *question, json_t **ret, struct err **err);
+int image_registry_read(const struct image_name *image, const struct image_question *question,
+			json_t **ret, struct err **err);
 
 /* Sets the error "there is no image …", in the same words for every registry. Returns -1. */
 int image_absent(const struct image_name *image, struct err **err);

@@ -331,11 +331,11 @@ static int read_blob(void *arg, const char *digest, struct sb *ret, struct err *
 	return 0;
 }
 
-int image_registry_env(const struct image_name *image, const char *digest, json_t **ret,
-		       struct err **err)
+int image_registry_read(const struct image_name *image, const struct image_question *question,
+			json_t **ret, struct err **err)
 {
 	AUTO(lookup_release) struct lookup lookup = { 0 };
 	const struct image_reader reader = { read_manifest, read_blob, &lookup };
 
-	return begin(image, &lookup, err) < 0 ? -1 : image_read_env(&reader, digest, ret, err);
+	return begin(image, &lookup, err) < 0 ? -1 : question->read(&reader, question, ret, err);
 }

@@ -5,10 +5,10 @@ import signal
 
 import pytest
 import stoker as cli
-from batch_job import IMAGE, BatchJob
+from batch_job import IMAGE
 from bucket_job import BUCKET
+from examined import FOLDER, Examined, bad, of
 
-FOLDER = ".stoker-doctor/"
 REFUSED = {"ListObjectsV2": ("bucket.list", "s3:ListBucket"), "PutObject": ("bucket.put", "s3:PutObject"),
            "GetObject": ("bucket.get", "s3:GetObject"), "DeleteObject": ("bucket.delete", "s3:DeleteObject"),
            "CreateMultipartUpload": ("bucket.multipart", "s3:PutObject"),
@@ -19,50 +19,11 @@ LOOKS = {"GetCallerIdentity": ("aws.account", "sts:GetCallerIdentity"),
          "DescribeComputeEnvironments": ("batch.environments", "batch:DescribeComputeEnvironments")}
 
 
-class Examined(BatchJob):
-    """On AWS Batch, with a queue on which its jobs can run."""
-
-    def make_queue(self, name, kind="EC2", **more):
-        self.environment(f"{name}-env", type=kind)
-        self.batch.create_job_queue(jobQueueName=name, priority=1, **more, computeEnvironmentOrder=[
-            {"order": 1, "computeEnvironment": f"{name}-env"}])
-
-    def environment(self, name, **changes):
-        self.batch.create_compute_environment(
-            computeEnvironmentName=name, type="MANAGED",
-            computeResources={"type": "EC2", "maxvCpus": 64, "instanceTypes": ["trn1"], "subnets": ["subnet-1"],
-                              "instanceRole": "ecsInstanceRole", "launchTemplate": {"launchTemplateName": "neuron"}, **changes})
-
-    def doctor(self, *argv, code=0, spec=True, env=None):
-        words = ("--json", "doctor", *((self.spec_path,) if spec else ()), *argv)
-        result = cli.stoker(*words, env=self.env(**(env or {})), cwd=self.source)
-        assert result.code == code, str(result)
-        return result.lines
-
-    def probes(self):
-        """By their keys alone: a fault may strike who reads them."""
-        pages = self.aws.client().get_paginator("list_objects_v2").paginate(Bucket=BUCKET)
-        return [row["Key"] for page in pages for row in page.get("Contents", []) if FOLDER in row["Key"]]
-
-    def uploads(self):
-        return self.aws.client().list_multipart_uploads(Bucket=BUCKET).get("Uploads", [])
-
-
 @pytest.fixture
 def job(aws, tmp_path):
     made = Examined(tmp_path / "project", aws)
     yield made
     made.stop()
-
-
-def bad(findings):
-    return [row for row in findings if row["state"] != "ok" and not row["check"].startswith("here.")]
-
-
-def of(findings, check, **more):
-    found = [row for row in findings if row["check"] == check and all(row.get(key) == more[key] for key in more)]
-    assert len(found) == 1, (check, more, findings)
-    return found[0]
 
 
 def test_all_is_well_and_nothing_is_left(job):
@@ -123,7 +84,9 @@ def test_a_missing_right_to_look_is_not_known_and_named(job, operation):
     unknown = [row for row in findings if row["check"] == check]
     assert unknown and all(row["state"] == "unknown" and right in row["cure"] and row["code"] for row in unknown), unknown
     kind = check.split(".")[0]
-    assert all(row["check"].startswith(kind) for row in bad(findings)), "the rest goes on"
+    asked = ("batch", "network", "quota") if kind == "batch" else (kind,)
+    assert {row["check"].split(".")[0] for row in bad(findings)} == set(asked), "the rest goes on"
+    assert {row["state"] for row in bad(findings)} == {"unknown"}
     job.doctor("--strict", code=4)
     job.aws.clear_faults()
     assert bad(job.doctor("--strict", "--only", f"{kind}.*")) == []
@@ -132,8 +95,44 @@ def test_a_missing_right_to_look_is_not_known_and_named(job, operation):
 def test_an_image_that_may_not_be_looked_at(job):
     for operation in ("BatchGetImage", "DescribeImages"):
         job.aws.fault("denied", operation=operation, count=0)
-    unknown, = bad(job.doctor())
-    assert unknown["check"] == "image.tag" and unknown["state"] == "unknown" and "ecr:BatchGetImage" in unknown["cure"]
+    findings = job.doctor()
+    assert {(row["check"], row["state"]) for row in bad(findings)} == {("image.tag", "unknown"), ("image.platform", "unknown")}
+    assert "ecr:BatchGetImage" in of(findings, "image.tag")["cure"]
+    job.aws.clear_faults()
+    job.aws.settings(image_platforms={IMAGE: "amd64"})
+    job.aws.fault("denied", operation="GetDownloadUrlForLayer", count=0)
+    unknown, = bad(job.doctor("--only", "image.*"))
+    assert unknown["check"] == "image.platform" and "ecr:GetDownloadUrlForLayer" in unknown["cure"]
+
+
+@pytest.mark.parametrize("platforms", [["arm64"], "arm64"])
+def test_an_image_for_other_machines(job, platforms):
+    wrong = job.found("image.platform", image_platforms={IMAGE: platforms})
+    assert "made for arm64, the machines are amd64" in wrong["seen"] and "linux/amd64" in wrong["cure"]
+    job.aws.settings(image_platforms={IMAGE: "amd64"})
+    assert "1.5 GiB in 1 layers" in of(job.doctor("--only", "image.*"), "image.platform", state="ok")["seen"]
+
+
+KMS = {"PutObject": ("bucket.put", "kms:GenerateDataKey"), "GetObject": ("bucket.get", "kms:Decrypt")}
+
+
+@pytest.mark.parametrize("operation", KMS)
+def test_a_bucket_whose_key_may_not_be_used(job, operation):
+    check, action = KMS[operation]
+    key = "arn:aws:kms:eu-west-1:123456789012:key/1234"
+    job.aws.fault("error", operation=operation, key=f"{job.prefix}/cache", count=0, code="AccessDenied", status=403,
+                  message=f"User: arn:aws:iam::123456789012:user/tester is not authorized to perform: {action} on resource: "
+                          f"{key} because no identity-based policy allows the {action} action")
+    wrong = of(job.doctor(code=4), check, state="fail")
+    assert f'"Action":"{action}"' in wrong["cure"] and key in wrong["cure"], wrong
+    job.aws.clear_faults()
+    assert bad(job.doctor()) == []
+
+
+def test_a_bucket_whose_key_is_disabled(job):
+    job.aws.fault("error", operation="PutObject", key=f"{job.prefix}/cache", count=0, code="KMS.DisabledException",
+                  message="key/1234 is disabled.")
+    assert "enable the KMS key" in of(job.doctor(code=4), "bucket.put", state="fail")["cure"]
 
 
 # --- what the spec names ---
@@ -167,8 +166,8 @@ def test_a_server_that_ignores_conditions(job, header):
 
 def test_an_image_that_is_not_there(job):
     job.write(image=IMAGE.replace("trainer:1", "trainer:2"))
-    wrong, = bad(job.doctor(code=4))
-    assert wrong["check"] == "image.tag" and "trainer" in wrong["seen"] and wrong["cure"] and wrong["field"] == "image"
+    wrong = of(job.doctor(code=4), "image.tag", state="fail")
+    assert "trainer" in wrong["seen"] and wrong["cure"] and wrong["field"] == "image"
     job.aws.push(IMAGE.replace("trainer:1", "trainer:2"))
     assert bad(job.doctor()) == []
 
@@ -197,7 +196,8 @@ ENVIRONMENTS = {
 def test_an_environment_that_cannot_run_the_job(job, what):
     changes, check, words = ENVIRONMENTS[what]
     body = {"type": "EC2", "maxvCpus": 64, "instanceTypes": ["trn1"], "subnets": ["subnet-1"],
-            "instanceRole": "ecsInstanceRole", "launchTemplate": {"launchTemplateName": "neuron"}, **changes}
+            "securityGroupIds": ["sg-1"], "instanceRole": "ecsInstanceRole",
+            "launchTemplate": {"launchTemplateName": "neuron"}, **changes}
     body = {key: value for key, value in body.items() if value != {}}
     job.batch.create_compute_environment(computeEnvironmentName="wrong-env", type="MANAGED", computeResources=body)
     job.batch.create_job_queue(jobQueueName="wrong", priority=1, computeEnvironmentOrder=[
@@ -253,7 +253,9 @@ def test_a_clock_that_is_off(job):
 def test_a_silent_service_costs_its_own_findings_alone(job):
     job.aws.fault("hang", service="batch", count=0, seconds=3600)
     findings = job.doctor()
-    assert {row["check"] for row in bad(findings)} == {row["check"] for row in findings if row["check"].startswith("batch.")}
+    asked = ("batch.", "network.", "quota.")
+    assert {row["check"] for row in bad(findings)} == {
+        row["check"] for row in findings if row["check"].startswith(asked)} - {"batch.memory"}
     assert {row["state"] for row in bad(findings)} == {"unknown"}
     assert job.probes() == []
 

@@ -12,7 +12,7 @@ import hints
 import pytest
 import stoker as cli
 from aws import OTHER_ACCESS, OTHER_SECRET
-from batch_job import ROLE, BatchJob
+from batch_job import IMAGE, ROLE, BatchJob
 from bucket_job import BUCKET, BucketJob
 from project import SUPPORT
 from sagemaker_job import ROLE as SAGEMAKER_ROLE
@@ -25,12 +25,15 @@ DOCTOR = {"AWS_ACCESS_KEY_ID": "AKIDDOCTOR", "AWS_SECRET_ACCESS_KEY": "secret/of
 EXECUTION_ROLE = "arn:aws:iam::123456789012:role/machine"
 LEASE = ("--lease", "3s")
 # What only a look needs, and whoever submits may lack.
-LOOKS = {"batch:DescribeJobQueues", "batch:DescribeComputeEnvironments"}
+SEEN = {f"ec2:Describe{what}" for what in ("InstanceTypes", "InstanceTypeOfferings", "LaunchTemplateVersions", "Subnets",
+                                           "SecurityGroups", "PlacementGroups", "RouteTables", "VpcEndpoints")} | {
+    "servicequotas:GetServiceQuota", "servicequotas:ListServiceQuotas"}
+LOOKS = {"batch:DescribeJobQueues", "batch:DescribeComputeEnvironments", *SEEN}
 # Actions without a type of resource, by AWS's Service Authorization Reference.
 UNTYPED = {"batch:ListJobs", "batch:DescribeJobs", "batch:DescribeJobQueues", "batch:DescribeJobDefinitions",
            "batch:DescribeComputeEnvironments", "ecr:GetAuthorizationToken", "cloudwatch:PutMetricData",
            "ec2:DescribeDhcpOptions", "ec2:DescribeNetworkInterfaces", "ec2:DescribeSecurityGroups",
-           "ec2:DescribeSubnets", "ec2:DescribeVpcs", "scheduler:ListSchedules"}
+           "ec2:DescribeSubnets", "ec2:DescribeVpcs", "scheduler:ListSchedules", *SEEN}
 GRAPH = f"jit_large-{'7' * 64}-cache"
 LARGE = f"""
 import pathlib, zlib
@@ -57,7 +60,8 @@ class Batch(BatchJob):
         self.batch.create_compute_environment(
             computeEnvironmentName=f"{name}-env", type="MANAGED",
             computeResources={"type": kind, "maxvCpus": 64, "instanceTypes": ["trn1"], "subnets": ["subnet-1"],
-                              "instanceRole": "ecsInstanceRole", "launchTemplate": {"launchTemplateName": "neuron"}})
+                              "securityGroupIds": ["sg-1"], "placementGroup": "near", "instanceRole": "ecsInstanceRole",
+                              "launchTemplate": {"launchTemplateName": "neuron"}})
         self.batch.create_job_queue(jobQueueName=name, priority=1, computeEnvironmentOrder=[
             {"order": 1, "computeEnvironment": f"{name}-env"}])
 
@@ -92,6 +96,7 @@ def job(request, aws, tmp_path):
     made.write(checkpoint={**made.spec["checkpoint"], "keep": 2, "grace": "1s"})
     aws.client("secretsmanager").create_secret(Name="team/token", SecretString='{"key": "value"}')
     aws.client("ssm").put_parameter(Name="/team/other", Value="value", Type="SecureString")
+    aws.settings(image_platforms={IMAGE: "amd64"})  # whose architecture stands in its config
     aws.add_key(DOCTOR["AWS_ACCESS_KEY_ID"], DOCTOR["AWS_SECRET_ACCESS_KEY"])
     yield made
     made.stop()

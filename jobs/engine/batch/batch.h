@@ -61,5 +61,9 @@ json_t *batch_check_environments(const json_t *queue);
 /* Multi-node jobs are never placed on Spot: EXIT_REFUSED if all environments are. NULL: they are
  * not known, and the check passes. */
 int batch_check_spot(const json_t *plan, const json_t *environments, struct err **err);
+/* A machine with so much memory holds a job, beside what the kernel and the ECS agent keep. */
+int batch_check_memory(const json_t *plan, int64_t mib, struct err **err);
+/* Returns how many EFA interfaces a machine must have for the jobs; 0: none is used. */
+int64_t batch_check_efa(const json_t *plan);
 
 #endif

@@ -154,11 +154,19 @@ static json_t *resources(int64_t vcpus, int64_t mib)
 	return json_pack("[o, o]", resource("VCPU", vcpus), resource("MEMORY", mib));
 }
 
+/* Returns what a machine with so much memory leaves to containers. */
+static int64_t left_of(int64_t mib)
+{
+	int64_t kept = mib * KEPT_PERCENT / 100;
+
+	return mib - (kept > KEPT_MIB ? kept : KEPT_MIB);
+}
+
 /* Returns all of a machine's resources, less those of the helper container; NULL if the plan does
  * not have them. */
 static json_t *resources_of(const json_t *plan)
 {
-	int64_t mib = has(plan, "ram_mib", 0), kept = mib * KEPT_PERCENT / 100;
+	int64_t mib = has(plan, "ram_mib", 0);
 	int64_t vcpus = has(plan, "vcpus", 0);
 	bool is_helped = uses_helper(plan);
 	const struct accelerator *kind = kind_of(plan);
@@ -166,11 +174,29 @@ static json_t *resources_of(const json_t *plan)
 
 	if (mib <= 0 || vcpus <= 0)
 		return NULL;
-	mib -= (kept > KEPT_MIB ? kept : KEPT_MIB) + (is_helped ? HELPER_MIB : 0);
+	mib = left_of(mib) - (is_helped ? HELPER_MIB : 0);
 	ret = resources(vcpus - (is_helped ? HELPER_VCPUS : 0), mib);
 	if (kind && kind->resource && count_of(plan) > 0)
 		json_array_append_new(ret, resource(kind->resource, count_of(plan)));
 	return ret;
+}
+
+int batch_check_memory(const json_t *plan, int64_t mib, struct err **err)
+{
+	int64_t asked = left_of(has(plan, "ram_mib", 0));
+
+	if (asked <= left_of(mib))
+		return 0;
+	return refuse(err, "resources.instance",
+		      "correct 'ram' of the type in your own catalogue (STOKER_INSTANCES)",
+		      "a job asks for %lld MiB; a machine of '%s' has %lld MiB and leaves it %lld",
+		      (long long)asked, batch_spec_text(plan, "resources.instance"), (long long)mib,
+		      (long long)left_of(mib));
+}
+
+int64_t batch_check_efa(const json_t *plan)
+{
+	return wants_efa(plan, (int)js_int(plan, "nodes", 1)) ? has(plan, "efa", 0) : 0;
 }
 
 /* ---- mounts ----------------------------------------------------------------------- */

@@ -55,4 +55,7 @@ extern const struct engine_ops sagemaker_ops;
 
 #define SAGEMAKER_LOG_GROUP "/aws/sagemaker/TrainingJobs" /* of CloudWatch Logs */
 
+/* Returns the seconds that a job of the plan may run, as its request says. */
+int64_t sagemaker_runtime_s(const json_t *plan);
+
 #endif

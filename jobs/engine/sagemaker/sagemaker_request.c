@@ -272,13 +272,20 @@ static void put_resources(const struct sagemaker *sagemaker, const struct engine
 	js_put_str(resources, "TrainingPlanArn", spec_text(sagemaker, "sagemaker.training_plan"));
 }
 
+int64_t sagemaker_runtime_s(const json_t *plan)
+{
+	const struct sagemaker view = { .plan = (json_t *)(uintptr_t)plan };
+	int64_t deadline = limit_seconds(&view, "deadline_ms");
+
+	return spec_seconds(&view, "sagemaker.max_runtime",
+			    deadline > LONGEST_S ? LONGEST_S
+			    : deadline > 0       ? deadline
+						 : USUAL_S);
+}
+
 static void put_limits(const struct sagemaker *sagemaker, json_t *body)
 {
-	int64_t deadline = limit_seconds(sagemaker, "deadline_ms");
-	int64_t runtime = spec_seconds(sagemaker, "sagemaker.max_runtime",
-				       deadline > LONGEST_S ? LONGEST_S
-				       : deadline > 0       ? deadline
-							    : USUAL_S);
+	int64_t runtime = sagemaker_runtime_s(sagemaker->plan);
 	int64_t wait = spec_seconds(sagemaker, "sagemaker.max_wait",
 				    runtime + limit_seconds(sagemaker, "queue_ms"));
 	int64_t pending = spec_seconds(sagemaker, "sagemaker.max_pending", 0);

@@ -34,7 +34,8 @@ static const struct {
 	[DOCTOR_SETTINGS] = { true, false, true }, [DOCTOR_STS] = { true, true, false },
 	[DOCTOR_PLACE] = { true, true, false },    [DOCTOR_BUCKET] = { true, true, false },
 	[DOCTOR_JOBS] = { false, false, false },   [DOCTOR_IMAGE] = { true, true, false },
-	[DOCTOR_BATCH] = { true, true, false },
+	[DOCTOR_BATCH] = { true, true, false },    [DOCTOR_EC2] = { true, true, false },
+	[DOCTOR_QUOTA] = { true, true, false },
 };
 
 /* ---- which checks ---- */
@@ -64,14 +65,6 @@ static bool calls(const struct doctor_row *row, enum aws_operation operation)
 {
 	for (size_t i = 0; row->operations && row->operations[i] != AWS_OPERATION_COUNT; i++)
 		if (row->operations[i] == operation)
-			return true;
-	return false;
-}
-
-bool doctor_calls(const json_t *plan, enum aws_operation operation)
-{
-	for (size_t i = 0; i < STK_LENGTH(rows); i++)
-		if (is_of_plan(plan, &rows[i]) && calls(&rows[i], operation))
 			return true;
 	return false;
 }
@@ -226,10 +219,33 @@ static void add_places(struct examination *all, enum doctor_kind kind)
 static const char *jobs_on(enum doctor_kind kind, const json_t *plan)
 {
 	const char *path = kind == DOCTOR_IMAGE   ? "spec.image"
-			   : kind == DOCTOR_BATCH ? "spec.batch.job_queue"
-						  : "name";
+			   : kind == DOCTOR_JOBS  ? "name"
+			   : kind == DOCTOR_QUOTA ? "spec.resources.instance"
+						  : "spec.batch.job_queue";
 
+	if (kind == DOCTOR_EC2 && !js_is(plan, "engine", "batch"))
+		return json_string_value(
+			json_array_get(js_path(plan, "spec.sagemaker.vpc.subnets"), 0));
 	return json_string_value(js_path(plan, path));
+}
+
+bool doctor_calls(const json_t *plan, enum aws_operation operation)
+{
+	for (size_t i = 0; i < STK_LENGTH(rows); i++)
+		if (is_of_plan(plan, &rows[i]) && calls(&rows[i], operation) &&
+		    (rows[i].kind < DOCTOR_JOBS || jobs_on(rows[i].kind, plan)))
+			return true;
+	return false;
+}
+
+static void add_job(struct examination *all, enum doctor_kind kind, const json_t *jobs)
+{
+	const char *on = jobs_on(kind, jobs);
+	struct doctor_talk *talk = on ? add_talk(all, kind, on, jobs, NULL) : NULL;
+
+	if (talk && kind == DOCTOR_EC2)
+		talk->field = js_is(jobs, "engine", "batch") ? "batch.job_queue"
+							     : "sagemaker.vpc.subnets";
 }
 
 /* The jobs of the training, and those of stages that have others. */
@@ -244,8 +260,7 @@ static void add_jobs(struct examination *all, enum doctor_kind kind)
 		if (phase != PHASE_TRAIN && !json_object_get(section, "job"))
 			continue;
 		jobs = plan_of_phase(plan, phase);
-		if (jobs_on(kind, jobs))
-			add_talk(all, kind, jobs_on(kind, jobs), jobs, NULL);
+		add_job(all, kind, jobs);
 	}
 }
 

@@ -12,14 +12,21 @@ static const char *const states[] = {
 	[DOCTOR_UNKNOWN] = "unknown",
 };
 
+bool doctor_finding_has_code(const struct err *why, const char *code)
+{
+	const struct refusal_said *refusal = refusal_of(why);
+
+	return refusal && strcmp(refusal->code, code) == 0;
+}
+
 /* Codes of services for a missing right; of a reply without a body, the status is the code. */
-static bool is_denied(const struct refusal_said *refusal)
+bool doctor_finding_is_denied(const struct err *why)
 {
 	static const char *const codes[] = { "AccessDenied", "AccessDeniedException",
 					     "UnauthorizedOperation", "403" };
 
-	for (size_t i = 0; refusal && i < STK_LENGTH(codes); i++)
-		if (strcmp(refusal->code, codes[i]) == 0)
+	for (size_t i = 0; i < STK_LENGTH(codes); i++)
+		if (doctor_finding_has_code(why, codes[i]))
 			return true;
 	return false;
 }
@@ -55,7 +62,7 @@ json_t *doctor_finding(struct doctor_talk *talk, enum doctor_state state, const 
 json_t *doctor_finding_of(struct doctor_talk *talk, const struct err *why, const char *right)
 {
 	const struct refusal_said *refusal = refusal_of(why);
-	bool denied = right && is_denied(refusal);
+	bool denied = right && doctor_finding_is_denied(why);
 	AUTO(auto_free) char *ask = denied ? mem_format("ask for the right %s", right) : NULL;
 	bool silent = why->code == EXIT_UNREACHABLE;
 	json_t *finding = add(talk, denied || silent ? DOCTOR_UNKNOWN : DOCTOR_FAIL,

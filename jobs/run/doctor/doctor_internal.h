@@ -17,6 +17,8 @@ enum doctor_kind {
 	DOCTOR_JOBS,   /* no service: what jobs are made of, for each plan of jobs, as below */
 	DOCTOR_IMAGE,
 	DOCTOR_BATCH,
+	DOCTOR_EC2,   /* with what it needs of AWS Batch */
+	DOCTOR_QUOTA, /* the same */
 	DOCTOR_KINDS
 };
 
@@ -56,8 +58,21 @@ json_t *doctor_finding(struct doctor_talk *talk, enum doctor_state state, const 
 /* The same from an error: unknown if nobody answered; if a service denies `right`, which is only
  * for looking, unknown with its name; else `fail`. NULL: a run needs the right too. */
 json_t *doctor_finding_of(struct doctor_talk *talk, const struct err *why, const char *right);
+/* True if a service refused with this code. */
+bool doctor_finding_has_code(const struct err *why, const char *code);
+/* True if a service refused for want of a right. */
+bool doctor_finding_is_denied(const struct err *why);
 /* "unknown": not tried, because of `why`. */
 void doctor_finding_untried(struct doctor_talk *talk, const char *why);
+
+/* ---- doctor_ask.c ---------------------------------------------------------------------- */
+
+/* Asks a service, and opens the client for it if that is NULL. For services that take forms the
+ * members of `body` are its parameters: those of objects, and rows of lists by their numbers,
+ * behind a dot; XML is returned as xml_tree() reads it, without the element around IAM's results.
+ * Returns the member `name` of the reply (NULL: the whole), a new reference; NULL with an error. */
+json_t *doctor_ask(struct aws **aws, enum aws_operation operation, const json_t *body,
+		   const char *name, struct err **err);
 
 /* ---- the checks: a file for each kind of talk ------------------------------------------ */
 

@@ -1,4 +1,5 @@
 /* Checks of what jobs are made of: the engine's own, the image, and what goes together. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "aws/image/image.h"
@@ -92,4 +93,73 @@ void doctor_jobs_image(struct doctor_talk *talk)
 	else
 		doctor_finding(talk, DOCTOR_OK, NULL, "the image is %s%s", digest,
 			       image_digest(talk->on) ? ", as the spec names it" : "");
+	if (why)
+		return;
+	free(talk->own);
+	talk->own = mem_copy(digest);
+	talk->release = free;
+}
+
+/* A registry that does not tell is no failure: machines may have a login that stoker has not. */
+static void tell_unread(struct doctor_talk *talk, const struct err *why)
+{
+	if (why->code == EXIT_UNREACHABLE || doctor_finding_is_denied(why))
+		doctor_finding_of(talk, why, "ecr:GetDownloadUrlForLayer");
+	else
+		doctor_finding(talk, DOCTOR_UNKNOWN, why->hint, "%s", why->message);
+}
+
+/* Returns "amd64, arm64". The caller frees it. */
+static char *words_of(const json_t *names)
+{
+	AUTO(sb_release) struct sb words = SB_INIT_MAX(512);
+	const json_t *name;
+	size_t i;
+
+	sb_adds(&words, "");
+	json_array_foreach (names, i, name)
+		sb_addf(&words, "%s%s", i > 0 ? ", " : "", json_string_value(name));
+	return mem_copy(words.text);
+}
+
+static bool has_name(const json_t *names, const char *wanted)
+{
+	const json_t *name;
+	size_t i;
+
+	json_array_foreach (names, i, name)
+		if (strcmp(json_string_value(name), wanted) == 0)
+			return true;
+	return false;
+}
+
+void doctor_jobs_platform(struct doctor_talk *talk)
+{
+	bool is_arm = js_is(json_object_get(talk->plan, "instance"), "arch", "arm64");
+	const char *wanted = is_arm ? "arm64" : "amd64";
+	AUTO(err_freep) struct err *why = NULL;
+	AUTO(auto_free) char *names = NULL, *cure = NULL;
+	json_auto_t *facts = NULL;
+
+	if (!talk->own) {
+		doctor_finding_untried(talk, "the image's digest is not known");
+		return;
+	}
+	if (image_facts(talk->on, talk->own, wanted, DOCTOR_LIMIT_MS, &facts, &why) < 0) {
+		tell_unread(talk, why);
+		return;
+	}
+	names = words_of(json_object_get(facts, "architectures"));
+	cure = mem_format(
+		"build the image with --platform linux/%s, or name a type of its architecture",
+		wanted);
+	if (!has_name(json_object_get(facts, "architectures"), wanted))
+		doctor_finding(talk, DOCTOR_FAIL, cure,
+			       "the image is made for %s, the machines are %s",
+			       *names ? names : "no architecture", wanted);
+	else
+		doctor_finding(talk, DOCTOR_OK, NULL,
+			       "%.1f GiB in %lld layers to fetch, compressed; made for %s",
+			       js_real(facts, "bytes", 0) / (double)(1 << 30),
+			       (long long)js_int(facts, "layers", 0), names);
 }

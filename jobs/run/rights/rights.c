@@ -413,10 +413,11 @@ static const enum rights_thing examined[] = {
 	RIGHTS_MODELS, RIGHTS_RESULTS,   RIGHTS_IMAGES, RIGHTS_ROLES,
 };
 
-/* Called only where the right to another operation is missing, which policies give. */
+/* Called only where the right to another operation is missing, which policies give, or where an
+ * account has no value of its own for a quota. */
 static bool is_instead(enum aws_operation operation)
 {
-	return operation == AWS_DESCRIBE_IMAGES;
+	return operation == AWS_DESCRIBE_IMAGES || operation == AWS_GET_AWS_DEFAULT_SERVICE_QUOTA;
 }
 
 /* Adds the rights of what checks call on one thing; NULL: on nothing that has a name. */

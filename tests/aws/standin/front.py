@@ -10,8 +10,8 @@ import time
 import traceback
 
 from standin import (
-    batch, behind, chunked, control, errors, faults, images, metadata, rights, s3, sagemaker, scheduler, services, sigv4,
-    sts, validate,
+    batch, behind, chunked, control, ec2, errors, faults, images, metadata, quotas, rights, roles, s3, sagemaker,
+    scheduler, services, sigv4, sts, validate,
 )
 from standin import call as calls
 from standin.keyring import Keyring
@@ -41,6 +41,7 @@ SETTINGS = {
     "image_entries": {},         # image → its entry point, which only SageMaker can replace
     "image_files": {},           # image → {folder that it holds, below /opt: where that lies here}
     "image_env": {},             # image, or "*" → its ENV
+    "image_platforms": {},       # image → architectures; a word: that one, without an index
     "machine_env": {},           # what the machines that jobs run on add to every container's environment
     "job_env": {},               # service → what its containers have otherwise: {name: value, null: not at all}
     "shm_mib": 0,                # of /dev/shm in a job of Batch; 0: as it asks
@@ -56,6 +57,7 @@ SETTINGS = {
     "checkpoints_return": True,  # a training job begins with what lies at its CheckpointConfig
     "limits": {},                # operation → requests in any second; beyond that it is throttled
     "policies": {},              # whose → what they may do; see rights.py
+    "ec2": {}, "iam_roles": {}, "quotas": {},  # what the account has; see ec2.py, roles.py, quotas.py
     "roles": {}, "web_identity": {}, "imds": {}, "container": {}, "sso": {},  # see sts.py, metadata.py
 }
 
@@ -262,7 +264,8 @@ class Front:
             except errors.Refusal as refusal:
                 raise rights.hide(call, refusal) from None
         own = {"sagemaker": sagemaker.HANDLERS, "batch": batch.HANDLERS, "ecr": images.HANDLERS,
-               "scheduler": scheduler.HANDLERS}.get(call.service, {})
+               "scheduler": scheduler.HANDLERS, "ec2": ec2.HANDLERS, "iam": roles.HANDLERS,
+               "servicequotas": quotas.HANDLERS}.get(call.service, {})
         return own.get(call.operation, behind.handle)(call)
 
     def send(self, call, reply, code):
@@ -294,7 +297,8 @@ OWN = {"s3": s3.handle, "sts": sts.handle, images.LAYER: images.layer,
        **dict.fromkeys(metadata.HANDLERS, metadata.handle)}
 UNSIGNED = {images.LAYER, *metadata.HANDLERS}
 NAMES = ("TrainingJobName", "jobName", "logGroupName", "SecretId", "Name", "RoleArn", "jobId", "ProcessingJobName",
-         "TransformJobName", "PipelineName", "jobDefinitionName", "jobQueue", "name", "repositoryName")
+         "TransformJobName", "PipelineName", "jobDefinitionName", "jobQueue", "name", "repositoryName", "RoleName",
+         "PolicySourceArn", "QuotaCode", "LaunchTemplateName")
 
 
 def name_of(call):

@@ -71,12 +71,25 @@ def config_of(front, reference, architecture="amd64"):
 def manifest_of(front, reference, architecture="amd64"):
     return json.dumps({"schemaVersion": 2, "mediaType": MANIFEST, "config": {
         "mediaType": "application/vnd.oci.image.config.v1+json", "size": 1,
-        "digest": digest_of(config_of(front, reference, architecture))}, "layers": []})
+        "digest": digest_of(config_of(front, reference, architecture))}, "layers": [
+            {"mediaType": "application/vnd.oci.image.layer.v1.tar+gzip", "size": 3 << 29,
+             "digest": digest_of(f"{reference} {architecture}")}]})
+
+
+def platforms_of(front, reference):
+    found = front.settings["image_platforms"].get(reference, ["arm64", "amd64"])
+    return [found] if isinstance(found, str) else found
+
+
+def root_of(front, reference):
+    """What its digest stands for."""
+    found = front.settings["image_platforms"].get(reference)
+    return manifest_of(front, reference, found) if isinstance(found, str) else index_of(front, reference)
 
 
 def index_of(front, reference):
     rows = [{"mediaType": MANIFEST, "size": 1, "digest": digest_of(manifest_of(front, reference, each)),
-             "platform": {"architecture": each, "os": "linux"}} for each in ("arm64", "amd64")]
+             "platform": {"architecture": each, "os": "linux"}} for each in platforms_of(front, reference)]
     return json.dumps({"schemaVersion": 2, "mediaType": INDEX, "manifests": rows})
 
 
@@ -85,8 +98,8 @@ def texts(front, repository):
     manifests, configs = {}, {}
     for (url, digest), reference in front.registry.known.items():
         if url == repository:
-            manifests[digest] = index_of(front, reference)
-            for each in ("arm64", "amd64"):
+            manifests[digest] = root_of(front, reference)
+            for each in platforms_of(front, reference):
                 manifests[digest_of(manifest_of(front, reference, each))] = manifest_of(front, reference, each)
                 configs[digest_of(config_of(front, reference, each))] = config_of(front, reference, each)
     return manifests, configs

@@ -23,6 +23,11 @@ READS = ("GetObject", "HeadObject", "CopyObject", "UploadPartCopy")  # 403 for a
 # Other services: operation → the resource that its action, of the same name, is on; "*": it has no type.
 TRAINING, DEFINITION = "sagemaker:training-job/{TrainingJobName}", "batch:job-definition/{jobDefinitionName}"
 GROUP, STREAM = "logs:log-group:{logGroupName}:log-stream:", "logs:log-group:{logGroupName}:log-stream:{logStreamName}"
+ASKED = {  # of EC2 and Service Quotas: none has a resource type
+    "ec2": ("DescribeSubnets", "DescribeSecurityGroups", "DescribePlacementGroups", "DescribeRouteTables",
+            "DescribeVpcEndpoints", "DescribeInstanceTypes", "DescribeInstanceTypeOfferings",
+            "DescribeLaunchTemplateVersions"),
+    "servicequotas": ("GetServiceQuota", "GetAWSDefaultServiceQuota", "ListServiceQuotas")}
 REPOSITORY, SCHEDULE = "ecr:repository/{repositoryName}", "scheduler:schedule/{GroupName}/{Name}"
 ON = {
     "sts": {"GetCallerIdentity": None, "AssumeRoleWithWebIdentity": None, "AssumeRole": "{RoleArn}"},
@@ -37,6 +42,8 @@ ON = {
     "ecr": dict.fromkeys(("BatchGetImage", "GetDownloadUrlForLayer", "DescribeImages"), REPOSITORY),
     "scheduler": {"ListSchedules": "*", **dict.fromkeys(("CreateSchedule", "GetSchedule", "UpdateSchedule",
                                                          "DeleteSchedule"), SCHEDULE)},
+    "iam": {"GetRole": "iam:role/{RoleName}", "SimulatePrincipalPolicy": "{PolicySourceArn}"},
+    **{service: dict.fromkeys(names, "*") for service, names in ASKED.items()},
 }
 PASSED_TO = {"sagemaker": "sagemaker.amazonaws.com", "batch": "ecs-tasks.amazonaws.com",
              "scheduler": "scheduler.amazonaws.com"}
@@ -117,6 +124,8 @@ def filled(call, text):
     name = text.partition("{")[2].partition("}")[0]
     if str(params.get(name, "")).startswith("arn:"):
         return params[name]
+    if call.service == "iam":
+        return f"arn:aws:iam::{call.who.account}:role/{call.params['RoleName']}"
     service, _, rest = text.partition(":")
     rest = rest.format_map({**params, "Name": str(params.get("Name", "")).lstrip("/")})
     if service == "ecr" and params.get("registryId"):
