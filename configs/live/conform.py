@@ -46,6 +46,7 @@ import trials_more  # noqa: F401
 import trials_requests  # noqa: F401
 import trials_runs  # noqa: F401
 import trials_sagemaker  # noqa: F401
+import trials_toolkit  # noqa: F401
 from results import VERDICTS, mask
 
 DONE, OTHERWISE, USAGE, REFUSED = 0, 1, 2, 4
@@ -113,7 +114,7 @@ def why_not(row, args, no_queue, lab):
         return "it needs --role"
     if name in labs.NEEDS_QUEUE and no_queue:
         return no_queue
-    if shape["by"] == "batch" and shape.get("nodes", 1) > 1 and lab.queue.is_spot:
+    if shape["by"] == "batch" and shape.get("nodes", 1) > 1 and lab.queue.is_spot and name != "batch-spot-nodes":
         return "the queue has Spot machines alone, which run no job of several nodes"
     return None
 

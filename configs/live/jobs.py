@@ -203,7 +203,11 @@ class TrainingJob:
         return self.sagemaker.describe_training_job(TrainingJobName=self.name)
 
     def when(self, found, seconds, what):
-        return self.lab.until(lambda: (seen := self.seen()) and found(seen) and seen, seconds, f"{self.name}: {what}")
+        """Its description as soon as it is so; a job that is not shown yet is waited for."""
+        def look():
+            seen = none_if_unknown(self.seen)
+            return seen if seen and found(seen) else None
+        return self.lab.until(look, seconds, f"{self.name}: {what}")
 
     def when_training(self):
         return self.when(lambda seen: seen["SecondaryStatus"] == "Training" or seen["TrainingJobStatus"] in TRAINING_OVER,

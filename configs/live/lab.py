@@ -132,7 +132,7 @@ class Lab:
             if time.monotonic() > end:
                 raise NotTried(f"{what} was not there within {seconds:.0f} s")
             self.sleep(pause)
-            pause = min(pause * 1.5, 10)
+            pause = min(pause * 1.5, self.watch / 6)
 
     def note(self, parsed, **_):
         self.ids.append(parsed.get("ResponseMetadata", {}).get("RequestId") or "none")

@@ -203,6 +203,19 @@ def batch_blocked(lab):
     return seen["status"] == "RUNNABLE", f"{MORE_THAN_ANY} vCPUs: {words_of(seen)}"
 
 
+@trial("batch-spot-nodes", queue=True)
+def batch_spot_nodes(lab):
+    if not lab.queue.is_spot:
+        raise NotTried("the queue has machines on demand")
+    job = BatchJob(lab, "spot-nodes", "ends", nodes=2, kind=lab.queue.smallest)
+    end, seen = time.monotonic() + min(lab.watch * 30, 1800), {}
+    while time.monotonic() < end and seen.get("status") not in ("STARTING", "RUNNING", *BATCH_OVER):
+        lab.sleep(min(10, lab.watch))
+        seen = job.seen()
+    job.end()
+    return seen["status"] == "RUNNABLE", f"{words_of(seen)} after {min(lab.watch * 30, 1800) / 60:.0f} minutes"
+
+
 def words_of(seen):
     return f"{seen['status']}, {seen.get('statusReason') or 'without a reason'}"
 

@@ -11,7 +11,7 @@ import pytest
 import stoker as cli
 from aws import REGION
 from conforming import (
-    BUCKET, JOBS, LONG, NAMED, OTHERWISE, QUEUE, REQUESTS, ROLE, SDK, Conform, asked, ended, groups, rows, trials, turn,
+    BUCKET, JOBS, LONG, NAMED, OTHERWISE, QUEUE, REQUESTS, ROLE, SDK, SPOT, Conform, asked, ended, groups, rows, trials, turn,
 )
 
 
@@ -36,7 +36,7 @@ def test_each_trial_is_of_a_row():
 
 
 def test_each_trial_can_turn():
-    assert {row for row, _, _ in OTHERWISE} >= {*EVERY, *LONG}
+    assert {row for row, _, _ in OTHERWISE} >= {*EVERY, *LONG, *SPOT}
 
 
 def test_all_rows_are_as_taken(conform):
@@ -89,6 +89,17 @@ def test_what_is_otherwise_turns_its_row_alone(aws, conform, row, kind, fields):
     assert set(conform.turned()) == {row}, (conform.turned(), out, err)
     assert conform.verdicts()[row] == "otherwise" and code == 1
     assert conform.left() == []
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_spot_machines_run_no_job_of_several_nodes(aws, conform, turned):
+    conform.make_spot_queue()
+    conform.watch = 0.1
+    for _, kind, fields in [each for each in OTHERWISE if turned and each[0] in SPOT]:
+        turn(aws, kind, fields)
+    code, out, err = conform.run("--queue", QUEUE, *asked(["batch-spot-nodes", "batch-shm"]))
+    assert conform.verdicts() == {"batch-spot-nodes": "otherwise" if turned else "as taken", "batch-shm": "not tried"}, out
+    assert code == turned and conform.left() == []
 
 
 @pytest.mark.parametrize("words, yes, why", [

@@ -36,8 +36,9 @@ REQUESTS = ["batch-gone", "clock", "image-config", "link-end", "pipeline-limits"
             "s3-copy-checksum", "s3-parts-checksum", "s3-parts-condition", "s3-region", "sagemaker-unknown"]
 # Those that wait for the whole time between SIGTERM and SIGKILL, or for lines that are late.
 LONG = ["batch-grace", "sagemaker-grace", "sagemaker-late-lines"]
-NAMED = [row for row in trials() if rows()[row].get("named")]
-JOBS = [row for row in trials() if row not in REQUESTS + LONG + NAMED]
+SPOT = ["batch-spot-nodes"]  # on another queue
+NAMED = [row for row in trials() if rows()[row].get("named") and row not in SPOT]
+JOBS = [row for row in trials() if row not in REQUESTS + LONG + NAMED + SPOT]
 
 
 def asked(names):
@@ -49,7 +50,7 @@ class Conform:
     """`folder` has its results."""
 
     def __init__(self, aws, tmp_path):
-        self.aws, self.home, self.folder = aws, tmp_path, tmp_path / "results"
+        self.aws, self.home, self.folder, self.watch = aws, tmp_path, tmp_path / "results", 2
         aws.make_bucket(BUCKET)
         env = {"PATH": "/usr/local/bin:/usr/bin:/bin", **{name: os.environ[name] for name in (
             "ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS") if name in os.environ}}
@@ -65,10 +66,16 @@ class Conform:
         batch.create_job_queue(jobQueueName=QUEUE, priority=1, computeEnvironmentOrder=[
             {"order": 1, "computeEnvironment": "env"}])
 
+    def make_spot_queue(self):
+        batch = self.aws.client("batch")
+        batch.create_compute_environment(computeEnvironmentName="spot", type="MANAGED", computeResources={
+            "type": "SPOT", "maxvCpus": 64, "instanceTypes": ["m5"], "subnets": ["subnet-1"], "instanceRole": "r"})
+        batch.update_job_queue(jobQueue=QUEUE, computeEnvironmentOrder=[{"order": 1, "computeEnvironment": "spot"}])
+
     def start(self, *words, yes=True):
         argv = [CONFORM, "--region", REGION, "--bucket", BUCKET, "--stoker", cli.BINARY, "--output", self.folder, *words]
         env = self.aws.env(HOME=str(self.home), CONFORM_PYTHON=sys.executable, PYTHONDONTWRITEBYTECODE="1",
-                           CONFORM_WATCH="2", AWS_EC2_METADATA_SERVICE_ENDPOINT=self.aws.url)
+                           CONFORM_WATCH=str(self.watch), AWS_EC2_METADATA_SERVICE_ENDPOINT=self.aws.url)
         return subprocess.Popen([str(word) for word in argv + (["--yes"] if yes else [])], env=env, text=True,
                                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
@@ -162,6 +169,7 @@ OTHERWISE = [
     ("batch-memory", "job_pending", {"operation": "SubmitJob", "key": "-memory$", "seconds": ALWAYS,
                                      "reason": "MISCONFIGURATION:JOB_RESOURCE_REQUIREMENT - too much"}),
     ("batch-blocked", "settings", {"most_vcpus": 4000}),
+    ("batch-spot-nodes", "settings", {"spot_nodes": True}),
     ("batch-grace", "settings", {"stop_seconds": 10}),
     ("sagemaker-grace", "settings", {"training_stop_seconds": 30}),
     ("batch-role", "settings", {"job_env": {"batch": {"AWS_CONTAINER_CREDENTIALS_FULL_URI": None}}}),
@@ -174,7 +182,7 @@ OTHERWISE = [
     ("sagemaker-streams", *replaced("DescribeLogStreams", "/algo-", "/host-")),
     ("sagemaker-name", "error", {"operation": "CreateTrainingJob", "key": "-single$", "nth": 2, "count": 1,
                                  "code": "ValidationException", "message": "there is one"}),
-    ("sagemaker-shown", "error", {"operation": "DescribeTrainingJob", "key": "-single$", "count": 7,
+    ("sagemaker-shown", "error", {"operation": "DescribeTrainingJob", "key": "-single$", "count": 25,
                                   "code": "ValidationException", "message": "Requested resource not found."}),
     ("sagemaker-deleted", "error", {"operation": "DeleteTrainingJob", "nth": 2, "count": 1, "code": "ResourceInUse",
                                     "message": "it is kept"}),
@@ -185,6 +193,7 @@ OTHERWISE = [
     ("sagemaker-checkpoints", "settings", {"checkpoints_return": False}),
     ("sagemaker-late-lines", "late", {"operation": "FilterLogEvents", "count": 9, "text": "hidden",
                                       "pattern": r'conform \{\\"line\\": 3,'}),
+    ("toolkit-last-line", *replaced("FilterLogEvents", "Reporting training", "Telling of")),
     ("sagemaker-infra-check", "settings", {"infra_check": False}),
     ("sagemaker-warm-pool", *replaced("DescribeTrainingJob", '"Status": "Available"', '"Status": "InUse"')),
 ]
@@ -197,7 +206,7 @@ SETTING_OF = {"sagemaker-longest": "CreateTrainingJob"}
 def groups():
     """All of them, so that those of a group can be at once: one fault strikes a request."""
     made = []
-    for each in [each for each in OTHERWISE if each[0] not in LONG]:
+    for each in [each for each in OTHERWISE if each[0] not in LONG + SPOT]:
         about = each[2].get("operation", SETTING_OF.get(each[0], each[0]))
         group = next((group for group in made if about not in group), None)
         if group is None:

@@ -269,6 +269,8 @@ class Job:
             self.reason = "MISCONFIGURATION:JOB_RESOURCE_REQUIREMENT - The job resource requirement (vCPU/memory/GPU) is " \
                           "higher than that of the CE(s) attached to the job queue."
             self.pause(lambda _: False)
+        if self.nodes > 1 and self.is_spot() and not self.front.settings["spot_nodes"]:
+            self.pause(lambda _: False)
         if self.plan and self.plan.kind == "job_pending":
             self.reason = self.plan.fields.get("reason", "CAPACITY:INSUFFICIENT_INSTANCE_CAPACITY - no capacity")
             self.pause(self.plan.is_over)
@@ -294,6 +296,12 @@ class Job:
         else:
             failed = self.front.settings["any_node_fails"] and any(child.code for child in self.children)
             self.end("SUCCEEDED" if self.code == 0 and not failed else "FAILED", self.reason)
+
+    def is_spot(self):
+        """Whether its queue has Spot machines alone."""
+        order = self.state.queues[self.queue.rpartition("/")[2]]["computeEnvironmentOrder"]
+        rows = [self.state.environments[each["computeEnvironment"].rpartition("/")[2]] for each in order]
+        return all(row.get("computeResources", {}).get("type") == "SPOT" for row in rows)
 
     def vcpus(self):
         return max([float(each["value"]) for each in self.properties().get("resourceRequirements", [])

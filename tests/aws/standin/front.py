@@ -46,6 +46,7 @@ SETTINGS = {
     "job_env": {},               # service → what its containers have otherwise: {name: value, null: not at all}
     "shm_mib": 0,                # of /dev/shm in a job of Batch; 0: as it asks
     "most_vcpus": 448,           # of a machine; jobs of Batch that ask for more are blocked
+    "spot_nodes": False,         # Batch starts jobs of several nodes on queues that have Spot machines alone
     "most_overrides": 8192,      # characters that ECS takes
     "batch_attempts": 0,         # how often Batch starts a job that fails; 0: as it asks
     "first_reason": False,       # of several TerminateJobs the first one counts
