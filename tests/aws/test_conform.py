@@ -59,7 +59,7 @@ EFFECTS = ["s3-conditions", "s3-parts-condition", "s3-parts-checksum", "s3-copy-
 
 
 
-@pytest.mark.parametrize("group", drawn(groups(), 2))
+@pytest.mark.parametrize("group", drawn(groups(), 1))
 def test_what_is_otherwise_turns_its_rows(aws, conform, group):
     """Several at once."""
     for _, kind, fields in group:
@@ -213,7 +213,7 @@ def running(conform, row, part):
     return process
 
 
-@pytest.mark.parametrize("row, part", drawn(RUNNING, 3))
+@pytest.mark.parametrize("row, part", drawn(RUNNING, 2))
 def test_killed_while_a_job_runs_clean_ends_it(aws, conform, row, part):
     process = running(conform, row, part)
     process.kill()

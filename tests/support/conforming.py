@@ -154,7 +154,7 @@ OTHERWISE = [
     ("image-config", "error", {"operation": "GetDownloadUrlForLayer", "header": SDK, "code": "LayersNotFoundException",
                                "message": "not for you"}),
     ("instance-role", *replaced("GetCallerIdentity", "assumed-role/tester", "assumed-role/another", header=SDK)),
-    ("batch-environment", "settings", {"job_env": {"batch": {"AWS_BATCH_JOB_ATTEMPT": "0"}}}),
+    ("batch-environment", "settings", {"job_env": {"batch": {"CONFORM_GIVEN": None}}}),
     ("batch-shm", "settings", {"shm_mib": 64}),
     ("batch-main-node", "settings", {"any_node_fails": True}),
     ("batch-node-jobs", *replaced("DescribeJobs", '"exitCode": 42', '"exitCode": 1')),
