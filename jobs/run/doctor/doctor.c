@@ -35,7 +35,7 @@ static const struct {
 	[DOCTOR_PLACE] = { true, true, false },    [DOCTOR_BUCKET] = { true, true, false },
 	[DOCTOR_JOBS] = { false, false, false },   [DOCTOR_IMAGE] = { true, true, false },
 	[DOCTOR_BATCH] = { true, true, false },    [DOCTOR_EC2] = { true, true, false },
-	[DOCTOR_QUOTA] = { true, true, false },
+	[DOCTOR_QUOTA] = { true, true, false },    [DOCTOR_ROLE] = { true, true, false },
 };
 
 /* ---- which checks ---- */
@@ -264,12 +264,38 @@ static void add_jobs(struct examination *all, enum doctor_kind kind)
 	}
 }
 
+static const struct {
+	const char *engine, *field;
+} roles[] = {
+	{ "batch", "batch.job_role" },
+	{ "batch", "batch.execution_role" },
+	{ "sagemaker", "sagemaker.role" },
+};
+
+static void add_roles(struct examination *all)
+{
+	const json_t *plan = all->options->plan;
+
+	for (size_t i = 0; plan && i < STK_LENGTH(roles); i++) {
+		AUTO(auto_free) char *path = mem_format("spec.%s", roles[i].field);
+		const char *arn = json_string_value(js_path(plan, path));
+		struct doctor_talk *talk = arn && js_is(plan, "engine", roles[i].engine)
+						   ? add_talk(all, DOCTOR_ROLE, arn, plan, NULL)
+						   : NULL;
+
+		if (talk)
+			talk->field = roles[i].field;
+	}
+}
+
 static void add_kind(struct examination *all, enum doctor_kind kind)
 {
 	if (kinds[kind].is_aws && all->options->plan && !all->needs_aws)
 		return;
 	if (kind == DOCTOR_PLACE || kind == DOCTOR_BUCKET)
 		add_places(all, kind);
+	else if (kind == DOCTOR_ROLE)
+		add_roles(all);
 	else if (kind >= DOCTOR_JOBS)
 		add_jobs(all, kind);
 	else if (!kinds[kind].is_alone)

@@ -19,6 +19,7 @@ enum doctor_kind {
 	DOCTOR_BATCH,
 	DOCTOR_EC2,   /* with what it needs of AWS Batch */
 	DOCTOR_QUOTA, /* the same */
+	DOCTOR_ROLE,  /* each role of the jobs */
 	DOCTOR_KINDS
 };
 
