@@ -112,6 +112,7 @@ BATCH = {
     "no right to see quotas": without("servicequotas:*"),
     "no right to see queues": without("batch:Describe*"),
     "no right to see images": without("ecr:*"),
+    "no right to see roles": without("iam:*"),
     "no right to see anything": several(large(2), without(
         "ec2:*", "servicequotas:*", "iam:*", "batch:Describe*", "ecr:*", "sts:AssumeRole")),
 }
@@ -128,6 +129,7 @@ SAGEMAKER = {
     "an image by digest": lambda job: job.write(image=f"{IMAGE.rpartition(':')[0]}@{job.aws.push(IMAGE, DIGEST)}"),
     "no right to see EC2": several(ExaminedSagemaker.in_network, without("ec2:*")),
     "no right to see quotas": without("servicequotas:*"),
+    "no right to see roles": without("iam:*", "sts:AssumeRole"),
 }
 
 

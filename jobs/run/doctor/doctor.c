@@ -215,6 +215,31 @@ static void add_places(struct examination *all, enum doctor_kind kind)
 	}
 }
 
+static const struct {
+	const char *engine, *field;
+} roles[] = {
+	{ "batch", "batch.job_role" },
+	{ "batch", "batch.execution_role" },
+	{ "sagemaker", "sagemaker.role" },
+};
+
+/* The ARN of a role of the jobs; NULL: they have none. */
+static const char *role_at(const json_t *plan, size_t number)
+{
+	AUTO(auto_free) char *path = mem_format("spec.%s", roles[number].field);
+
+	return js_is(plan, "engine", roles[number].engine) ? json_string_value(js_path(plan, path))
+							   : NULL;
+}
+
+static bool has_role(const json_t *plan)
+{
+	for (size_t i = 0; i < STK_LENGTH(roles); i++)
+		if (role_at(plan, i))
+			return true;
+	return false;
+}
+
 /* What a talk about jobs is about. */
 static const char *jobs_on(enum doctor_kind kind, const json_t *plan)
 {
@@ -233,7 +258,9 @@ bool doctor_calls(const json_t *plan, enum aws_operation operation)
 {
 	for (size_t i = 0; i < STK_LENGTH(rows); i++)
 		if (is_of_plan(plan, &rows[i]) && calls(&rows[i], operation) &&
-		    (rows[i].kind < DOCTOR_JOBS || jobs_on(rows[i].kind, plan)))
+		    (rows[i].kind < DOCTOR_JOBS ||
+		     (rows[i].kind == DOCTOR_ROLE ? has_role(plan)
+						  : jobs_on(rows[i].kind, plan) != NULL)))
 			return true;
 	return false;
 }
@@ -264,24 +291,14 @@ static void add_jobs(struct examination *all, enum doctor_kind kind)
 	}
 }
 
-static const struct {
-	const char *engine, *field;
-} roles[] = {
-	{ "batch", "batch.job_role" },
-	{ "batch", "batch.execution_role" },
-	{ "sagemaker", "sagemaker.role" },
-};
-
 static void add_roles(struct examination *all)
 {
 	const json_t *plan = all->options->plan;
 
 	for (size_t i = 0; plan && i < STK_LENGTH(roles); i++) {
-		AUTO(auto_free) char *path = mem_format("spec.%s", roles[i].field);
-		const char *arn = json_string_value(js_path(plan, path));
-		struct doctor_talk *talk = arn && js_is(plan, "engine", roles[i].engine)
-						   ? add_talk(all, DOCTOR_ROLE, arn, plan, NULL)
-						   : NULL;
+		const char *arn = role_at(plan, i);
+		struct doctor_talk *talk =
+			arn ? add_talk(all, DOCTOR_ROLE, arn, plan, NULL) : NULL;
 
 		if (talk)
 			talk->field = roles[i].field;

@@ -417,7 +417,8 @@ static const enum rights_thing examined[] = {
  * account has no value of its own for a quota. */
 static bool is_instead(enum aws_operation operation)
 {
-	return operation == AWS_DESCRIBE_IMAGES || operation == AWS_GET_AWS_DEFAULT_SERVICE_QUOTA;
+	return operation == AWS_DESCRIBE_IMAGES || operation == AWS_ASSUME_ROLE ||
+	       operation == AWS_GET_AWS_DEFAULT_SERVICE_QUOTA;
 }
 
 /* Adds the rights of what checks call on one thing; NULL: on nothing that has a name. */
