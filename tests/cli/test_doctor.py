@@ -205,6 +205,15 @@ def test_a_policy_and_the_trust_are_printed_as_iam_takes_them(tmp_path, spec):
     assert doctor(tmp_path, "--trust", spec) == [{"role": ROLE, "trust": trust[ROLE]}]
 
 
+def test_a_policy_does_not_need_the_source(tmp_path, spec):
+    whole = cli.stoker("doctor", "--policy", "submitter", spec, env=environment(tmp_path)).out
+    (spec.parent / "train.py").unlink()
+    spec.write_text(f"{SPEC}source: {{path: ../code, include: ['train/**'], rev: v1}}\n")
+    result = cli.stoker("doctor", "--policy", "submitter", spec, env=environment(tmp_path))
+    assert (result.code, result.out) == (0, whole), str(result)
+    assert cli.stoker("doctor", "--trust", spec, env=environment(tmp_path)).code == 0
+
+
 @pytest.mark.parametrize("argv, words", [
     (["--policy", "job"], "needs a SPEC"), (["--trust"], "needs a SPEC"), (["--policy", "boss", "SPEC"], "boss"),
     *((["--policy", "job", "SPEC", *more], more[0]) for more in (["--only", "bucket.*"], ["--strict"], ["--read-only"],
