@@ -297,8 +297,7 @@ static void add_roles(struct examination *all)
 
 	for (size_t i = 0; plan && i < STK_LENGTH(roles); i++) {
 		const char *arn = role_at(plan, i);
-		struct doctor_talk *talk =
-			arn ? add_talk(all, DOCTOR_ROLE, arn, plan, NULL) : NULL;
+		struct doctor_talk *talk = arn ? add_talk(all, DOCTOR_ROLE, arn, plan, NULL) : NULL;
 
 		if (talk)
 			talk->field = roles[i].field;
