@@ -189,6 +189,12 @@ def test_a_spec_may_be_complete_only_with_a_profile(place):
     assert place.stoker("plan", "--use", "dev").code == 0
     said = place.stoker("plan")
     assert said.code == 3 and "'command' is missing" in said.err
+    # Fields that others ask for count, too: a price for a limit, the kind of a cache.
+    place.write("base.yaml", "limits: {cost: 9}\ncompile: {cache_url: /tmp/cache}\n")
+    place.write("stoker.yaml", HEAD + "extends: base.yaml\nprofiles:\n"
+                "  one: {resources: {price: 2}, compile: {kind: jax, max_steps: 2}}\n")
+    assert place.stoker("validate").out == \
+        "stoker.yaml is valid with --use one; without a profile it lacks resources.price and compile.kind\n"
     # What no profile completes is a problem still.
     place.write("stoker.yaml", "version: 1\nname: x\nprofiles:\n  tags: {tags: {a: b}}\n")
     assert [row["field"] for row in place.problems()] == ["command"]

@@ -94,6 +94,16 @@ static void missing_cache(struct binder *binder)
 		     access_on_aws(spec) ? "s3://bucket/neuron-cache" : "./cache");
 }
 
+static void missing_kind(struct binder *binder)
+{
+	struct problem *problem = problem_error(
+		&binder->reporter, access_mark_of_field(binder->spec, SPEC_COMPILE), "compile.kind",
+		"'compile.kind' is missing beside 'compile.cache_url'");
+
+	problem_missing(problem);
+	problem_hint(problem, "name the compiler of the cache: kind: neuron or kind: jax");
+}
+
 static void check_compile(struct binder *binder)
 {
 	const struct spec *spec = binder->spec;
@@ -101,10 +111,7 @@ static void check_compile(struct binder *binder)
 
 	if (none && spec_is_set(spec, SPEC_COMPILE_CACHE_URL) &&
 	    !spec_is_set(spec, SPEC_COMPILE_KIND))
-		problem_hint(problem_error(&binder->reporter,
-					   access_mark_of_field(spec, SPEC_COMPILE), "compile.kind",
-					   "'compile.kind' is missing beside 'compile.cache_url'"),
-			     "name the compiler of the cache: kind: neuron or kind: jax");
+		missing_kind(binder);
 	if (spec_str(spec, SPEC_COMPILE_KIND) && !none &&
 	    !spec_is_set(spec, SPEC_COMPILE_CACHE_URL))
 		missing_cache(binder);

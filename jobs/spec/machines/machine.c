@@ -36,10 +36,15 @@ static void refuse_cost(struct binder *binder)
 {
 	const struct spec *spec = binder->spec;
 	const char *type = js_str(spec->instance, "type");
+	struct problem *problem;
 
 	if (!type) {
-		problem_hint(spec_error(binder, SPEC_LIMITS_COST, NULL,
-					"'limits.cost' needs 'resources.price'"),
+		problem = problem_error(&binder->reporter,
+					access_mark_of_field(spec, SPEC_LIMITS_COST),
+					field_table[SPEC_RESOURCES_PRICE].path,
+					"'limits.cost' needs 'resources.price'");
+		problem_missing(problem);
+		problem_hint(problem,
 			     "set the price of a node and hour in USD: resources: {price: 21.50}");
 		return;
 	}
