@@ -10,6 +10,9 @@
 #define PROFILES "profiles"
 #define USE      "use"
 
+/* Fields of the spec alone. */
+static const char *const never[] = { "version", PROFILES, "extends" };
+
 /* A profile that is being used, and who uses it. */
 struct user {
 	const struct user *up; /* NULL: --use does */
@@ -104,6 +107,18 @@ static bool goes_round(struct profile_set *set, const struct user *user, struct 
 	return true;
 }
 
+/* True for a profile, or a list of profiles. */
+static bool is_use(const struct node *value)
+{
+	bool good = value->kind == NODE_LIST;
+
+	if (value->kind == NODE_SCALAR)
+		return !node_is_null(value);
+	for (size_t i = 0; good && i < value->count; i++)
+		good = value->entries[i].value->kind == NODE_SCALAR;
+	return good;
+}
+
 static void put_profile(struct profile_set *set, const struct user *user, struct mark at)
 {
 	struct spec *spec = set->binder->spec;
@@ -118,7 +133,7 @@ static void put_profile(struct profile_set *set, const struct user *user, struct
 	if (goes_round(set, user, at) || entry->value->kind != NODE_MAP)
 		return;
 	use = node_entry(entry->value, USE);
-	if (use)
+	if (use && is_use(use->value))
 		put_used(set, user, use->value);
 	overlay = node_copy(spec->arena, entry->value, NULL, entry->key, &set->room);
 	if (!overlay) {
@@ -128,72 +143,60 @@ static void put_profile(struct profile_set *set, const struct user *user, struct
 		return;
 	}
 	node_remove(overlay, USE);
+	for (size_t i = 0; i < STK_LENGTH(never); i++)
+		node_remove(overlay, never[i]);
 	spec->tree = merge_nodes(spec->arena, FIELD_NONE, spec->tree, overlay, NULL_DROPS);
 }
 
-/* Checks what a profile says of others; false if it must not be used. */
-static bool check_use(struct profile_set *set, const struct entry *profile)
+/* Checks what a profile says of others. */
+static void check_use(struct profile_set *set, const struct entry *profile)
 {
 	const struct entry *use = node_entry(profile->value, USE);
-	bool good = true;
 
-	if (!use)
-		return true;
-	if (use->value->kind == NODE_SCALAR && !node_is_null(use->value))
-		return true;
-	good = use->value->kind == NODE_LIST;
-	for (size_t i = 0; good && i < use->value->count; i++)
-		good = use->value->entries[i].value->kind == NODE_SCALAR;
-	if (!good)
+	if (use && !is_use(use->value))
 		problem_hint(problem_error(&set->binder->reporter, use->value->at, PROFILES,
 					   "'use' must be a profile or a list of profiles"),
 			     "for example use: [base]");
-	return good;
 }
 
-/* Checks the form of one profile; false if it must not be used. */
-static bool check_profile(struct profile_set *set, const struct entry *entry)
+/* Checks the form of one profile. */
+static void check_profile(struct profile_set *set, const struct entry *entry)
 {
-	static const char *const never[] = { "version", PROFILES, "extends" };
 	struct reporter *reporter = &set->binder->reporter;
 	AUTO(auto_free) char *field = mem_format(PROFILES ".%s", entry->key);
-	bool good = true;
 
-	if (!value_has_shape(set->binder, field_table[SPEC_PROFILES].key_shape, entry->key)) {
+	if (!value_has_shape(set->binder, field_table[SPEC_PROFILES].key_shape, entry->key))
 		problem_hint(problem_error(reporter, entry->at, PROFILES,
 					   "'%.80s' in 'profiles' must be %s", entry->key,
 					   field_shape_rows[SHAPE_NAME].what),
 			     "%s", field_shape_rows[SHAPE_NAME].hint);
-		good = false;
-	}
+	if (node_is_null(entry->value))
+		return;
 	if (entry->value->kind != NODE_MAP) {
-		if (node_is_null(entry->value))
-			return good;
 		problem_hint(problem_error(reporter, entry->value->at, field,
 					   "a profile is a mapping of fields, not %s",
 					   node_kind_text(entry->value)),
 			     "for example %s: {resources: {nodes: 4}}", entry->key);
-		return false;
+		return;
 	}
 	for (size_t i = 0; i < STK_LENGTH(never); i++) {
 		const struct entry *wrong = node_entry(entry->value, never[i]);
 
-		if (!wrong)
-			continue;
-		problem_hint(problem_error(reporter, wrong->at, field,
-					   "'%s' cannot stand in a profile", never[i]),
-			     "write it at the top of the spec; 'use' builds on another profile");
-		good = false;
+		if (wrong)
+			problem_hint(
+				problem_error(reporter, wrong->at, field,
+					      "'%s' cannot stand in a profile", never[i]),
+				"write it at the top of the spec; 'use' builds on another profile");
 	}
-	return check_use(set, entry) && good;
+	check_use(set, entry);
 }
 
-/* Reads `profiles` out of the tree; false after a problem. */
+/* Reads `profiles` out of the tree; false if there are none to be read. Wrong ones are kept, so
+ * that all problems are told at once. */
 static bool take_profiles(struct profile_set *set)
 {
 	struct spec *spec = set->binder->spec;
 	const struct entry *entry = node_entry(spec->tree, PROFILES);
-	bool good = true;
 
 	if (!entry)
 		return true;
@@ -211,10 +214,10 @@ static bool take_profiles(struct profile_set *set)
 	}
 	set->profiles = entry->value;
 	for (size_t i = 0; i < entry->value->count; i++) {
-		good = check_profile(set, &entry->value->entries[i]) && good;
+		check_profile(set, &entry->value->entries[i]);
 		json_array_append_new(spec->profiles, json_string(entry->value->entries[i].key));
 	}
-	return good;
+	return true;
 }
 
 void profiles_apply(struct binder *binder)
