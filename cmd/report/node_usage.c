@@ -41,7 +41,9 @@ struct usage_curves {
 	struct usage_rules *rules;
 	struct thin lines[NODES_DRAWN][LINES];
 	int64_t attempt, at_ms, begun_ms; /* at_ms 0: none yet */
+	size_t start;
 	int node;
+	json_t *marks, *gaps; /* where the command began again: nobody sampled before that */
 	double values[LINES]; /* at that time; NAN: not told */
 	size_t runs, parts;   /* that are drawn; stretches of a curve, by that */
 };
@@ -55,6 +57,28 @@ static void end_moment(struct usage_curves *curves)
 			thin_add(&curves->lines[curves->node][i], 0.5, x, curves->values[i]);
 		curves->values[i] = NAN;
 	}
+}
+
+/* Notes that the command began again, unless another node has told so. */
+static void note_begin(struct usage_curves *curves, const struct run_reading *reading)
+{
+	double x = (double)(reading->at.ms - curves->begun_ms) / 1000;
+	AUTO(auto_free)
+	char *start =
+		reading->start > 0 ? mem_format(", start %zu", reading->start + 1) : mem_copy("");
+	AUTO(auto_free)
+	char *words = mem_format("attempt %lld%s", (long long)reading->attempt, start);
+
+	if (reading->attempt < curves->attempt ||
+	    (reading->attempt == curves->attempt && reading->start <= curves->start))
+		return;
+	if (curves->attempt > 0) {
+		json_array_append_new(curves->marks,
+				      json_pack("{s:f, s:s}", "x", x, "words", words));
+		json_array_append_new(curves->gaps, json_real(x));
+	}
+	curves->attempt = reading->attempt;
+	curves->start = reading->start;
 }
 
 static void set(double *value, double other, double (*pick)(double, double))
@@ -81,14 +105,13 @@ static int on_figure(void *arg, const struct run_reading *reading, struct err **
 
 	(void)err;
 	usage_rules_add(curves->rules, &point);
-	if (point.at_ms != curves->at_ms || point.node != curves->node ||
-	    point.attempt != curves->attempt)
+	if (point.at_ms != curves->at_ms || point.node != curves->node)
 		end_moment(curves);
 	if (curves->begun_ms == 0 || point.at_ms < curves->begun_ms)
 		curves->begun_ms = point.at_ms;
+	note_begin(curves, reading);
 	curves->at_ms = point.at_ms;
 	curves->node = point.node;
-	curves->attempt = point.attempt;
 	if (is_device && (point.figure - USAGE_DEVICE) % 2 == 1) {
 		set(&curves->values[LINE_FULLEST], point.value, fmax);
 	} else if (is_device) {
@@ -131,8 +154,11 @@ static void add_chart(struct usage_curves *curves, const char *id, size_t color,
 						  color + node, i > first);
 				drawn++;
 			}
+	json_object_set(chart, "marks", curves->marks);
+	js_put(chart, "gaps", json_incref(curves->gaps));
 	js_put_str(chart, "caption",
-		   "Sampled by the agent while the command ran; the first four nodes are drawn.");
+		   "Sampled by the agent while the command ran; the first four nodes are drawn. A "
+		   "dashed vertical line: the command began again.");
 	if (drawn > 0)
 		json_array_append_new(charts, chart);
 	else
@@ -183,6 +209,8 @@ int node_usage_put(struct journal *journal, json_t *run, size_t runs, size_t col
 		return -1;
 	curves = mem_zero(1, sizeof *curves);
 	curves->runs = runs;
+	curves->marks = json_array();
+	curves->gaps = json_array();
 	for (size_t i = 0; i < LINES; i++)
 		curves->values[i] = NAN;
 	curves->rules = usage_rules_new(has_steps(run_series_plan(series)));
@@ -196,6 +224,8 @@ int node_usage_put(struct journal *journal, json_t *run, size_t runs, size_t col
 		for (size_t i = 0; i < LINES; i++)
 			thin_release(&curves->lines[node][i]);
 	usage_rules_freep(&curves->rules);
+	json_decref(curves->marks);
+	json_decref(curves->gaps);
 	free(curves);
 	return result;
 }

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import axe_core_python
 import pytest
+import readings
 from browser import CHROMIUM, Browser
 from project import Project
 
@@ -138,3 +139,33 @@ def test_paper_has_the_colours_of_light(browser, pages):
     assert browser.call("Page.printToPDF")["data"]
     browser.call("Emulation.setEmulatedMedia", media="")
     assert browser.complaints() == []
+
+
+COLOURED = """(() => {
+    const canvas = document.querySelector('#chart-0 canvas'), context = canvas.getContext('2d');
+    const bytes = context.getImageData(0, 0, canvas.width, canvas.height).data, columns = new Set();
+    for (let i = 0; i < bytes.length; i += 4)
+        if (bytes[i + 3] > 200 && Math.max(...bytes.slice(i, i + 3)) - Math.min(...bytes.slice(i, i + 3)) > 60)
+            columns.add(Math.floor(10 * (i / 4 % canvas.width) / canvas.width));
+    return [...columns].sort();
+})()"""
+
+
+def test_no_curve_crosses_the_time_between_two_attempts(browser, tmp_path):
+    """Two attempts of ten minutes, and an hour between them."""
+    site = Project(tmp_path)
+    (site.source / "train.py").write_text("import os, sys\n"
+                                          "if os.environ['STOKER_ATTEMPT'] == '1': sys.exit('NRT_EXEC_HW_ERR')\n")
+    site.write(workspace=str(tmp_path / "workspace"), compile={"kind": "none"}, metrics=None, hyperparameters=None,
+               retry={"attempts": 2})
+    site.run("--id", "one")
+    for attempt, begin in ((1, 1_800_000_000_000), (2, 1_800_004_200_000)):
+        place = f"runs/one/train-{attempt}/node-0"
+        rows = [(figure, second, begin + 1000 * second, 50) for second in range(600) for figure in (32, 33)]
+        (tmp_path / "workspace" / place / "usage").write_bytes(readings.blocks(place, rows))
+    site.ok("report", "one", "--output", tmp_path / "page.html")
+    chart = charts(tmp_path / "page.html")[0]
+    assert chart["gaps"] == [4200] and chart["marks"] == [{"x": 4200, "words": "attempt 2"}]
+    browser.load(tmp_path / "page.html")
+    columns = browser.value(COLOURED)
+    assert {1, 9} <= set(columns) and not {3, 4, 5, 6, 7} & set(columns), columns

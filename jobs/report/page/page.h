@@ -11,7 +11,8 @@
  *   "differences" [{"run", "words"}] from the first run
  *   "charts"      [{"title", "unit", "x", "caption", "bars": a distribution,
  *                   "lines": [{"name", "dashed", "points": [[x, y]]}],
- *                   "marks": [{"x", "words"}], "bands": [{"from", "to"}]}]
+ *                   "marks": [{"x", "words"}], "bands": [{"from", "to"}], "gaps": [x at
+ *                   which every curve begins anew; absent: nowhere]}]
  *   "metrics"     [{"run", "name", "readings", "nodes", "first", "least", "least_at", "greatest",
  *                   "greatest_at", "last", "last_at", "odd", "superseded", "replayed"}]
  *   "runs"        [{"run", "status": as `status --json` prints it, "plan", "notes": [text],

@@ -54,6 +54,19 @@
 		});
 	}
 
+	// A row of no numbers, at which every line ends, before the first row at each of these places.
+	function withGaps(rows, gaps) {
+		return (gaps || []).reduce(function (all, x) {
+			var at = all.findIndex(function (row) { return row[0] >= x; });
+			if (at > 0) {
+				var gap = new Array(all[0].length).fill(NaN);
+				gap[0] = (all[at - 1][0] + all[at][0]) / 2;
+				all.splice(at, 0, gap);
+			}
+			return all;
+		}, rows);
+	}
+
 	function short(value) {
 		return value === null || value === undefined ? '' : String(Number(value.toPrecision(6)));
 	}
@@ -90,7 +103,7 @@
 	function read(figure, chart, row, rows) {
 		var words = [];
 		chart.lines.forEach(function (line, at) {
-			if (rows[row] && rows[row][at + 1] !== null) {
+			if (rows[row] && rows[row][at + 1] !== null && !isNaN(rows[row][at + 1])) {
 				words.push(line.name + ': ' + short(rows[row][at + 1]));
 			}
 		});
@@ -142,7 +155,7 @@
 
 	function draw(chart, number) {
 		var figure = document.getElementById('chart-' + number), place = figure.querySelector('.chart');
-		var rows = rowsOf(chart.lines);
+		var rows = withGaps(rowsOf(chart.lines), chart.gaps);
 		figure.classList.add('drawn');
 		var settings = options(chart);
 		settings.labels = [chart.x].concat(chart.lines.map(function (line) { return line.name; }));
