@@ -101,8 +101,8 @@ struct aws_reply {
 	int attempts;
 	/* An earlier attempt may have taken effect: its reply was lost. */
 	bool maybe_repeated;
-	/* For a call that failed: an attempt, even the last one, may have taken effect all the
-	 * same. False: certainly none did. */
+	/* True if an attempt of the call that failed, even the last one, may have taken effect all
+	 * the same. False: certainly none did. */
 	bool maybe_done;
 	bool throttled;  /* refused for its rate: succeeds later */
 	struct err *err; /* reason of a failure; taken by TAKE() or freed with the reply */

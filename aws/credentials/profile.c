@@ -132,7 +132,7 @@ static int read_header(struct profile_reader *reader, const char *text, struct e
 		return wrong(reader, err, "the section stands in the file twice");
 	}
 	name_section(reader, &made);
-	/* Same profile under another header, [default] and [profile default]: the later wins. */
+	/* If the same profile has two headers, [default] and [profile default], the later wins. */
 	old = find_section(file, made.kind, made.name);
 	if (old) {
 		free(old->kind);

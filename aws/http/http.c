@@ -116,7 +116,7 @@ size_t http_pending(const struct http *http)
 	return http->waiting.count + http->running.count;
 }
 
-/* ---- from the queue to the wire and back ---- */
+/* ---- queue and transfers ---- */
 
 static CURL *take_handle(struct http *http)
 {
@@ -234,7 +234,7 @@ void http_turn(struct http *http, int64_t wait_ms)
 	start_waiting(http); /* so that data flows while the caller works */
 }
 
-/* ---- one transfer, waited for ---- */
+/* ---- a transfer that its caller waits for ---- */
 
 struct http_waited {
 	struct http_reply *ret;

@@ -182,7 +182,7 @@ static int64_t silence_max(const struct http_transfer *transfer)
 	return smaller(max, transfer->patience);
 }
 
-/* When the silence began: for limited patience, connecting counts as well. */
+/* Returns when the silence began: for limited patience, connecting counts as well. */
 static struct mono silent_since(const struct http_transfer *transfer)
 {
 	return patience_is_limited() && transfer->reply.headers.len == 0 ? transfer->started
@@ -215,7 +215,7 @@ static int on_progress(void *arg, curl_off_t down_all, curl_off_t down, curl_off
 	return 1;
 }
 
-/* As libcurl would, but close-on-exec. */
+/* The socket is made as libcurl would, but close-on-exec. */
 static curl_socket_t on_socket(void *arg, curlsocktype purpose, struct curl_sockaddr *address)
 {
 	(void)arg;

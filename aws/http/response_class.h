@@ -26,7 +26,7 @@ void response_class_of(const struct aws_call *call, const struct http_reply *rep
 		       struct response_class *ret);
 void response_class_release(struct response_class *ret); /* for AUTO() */
 
-/* What is known of a call that has ended. */
+/* Facts about a call that has ended. */
 struct response_call {
 	const struct aws_call *call;
 	int attempts;

@@ -117,7 +117,7 @@ int image_read_env(const struct image_reader *reader, const struct image_questio
 	return 0;
 }
 
-/* ---- what is pulled ---- */
+/* ---- manifests and configurations ---- */
 
 /* Adds the architectures of an index. Returns the digest of the manifest for one; NULL: there is
  * none. */

@@ -34,7 +34,7 @@ struct image_reader {
 	void *arg;
 };
 
-/* What is read of the image with a digest. */
+/* A part of the image with a digest that is to be read. */
 struct image_question {
 	int (*read)(const struct image_reader *reader, const struct image_question *question,
 		    json_t **ret, struct err **err);

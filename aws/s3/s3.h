@@ -65,7 +65,7 @@ struct s3_object {
 	uint64_t size;   /* bytes */
 	struct utc modified;
 	char etag[S3_ETAG]; /* with its quotes; "" if unknown */
-	/* In a listing: why the key cannot be a file name; NULL: it can. */
+	/* The reason why a listed key cannot be a file name; NULL: it can. */
 	const char *unsafe_name;
 };
 

@@ -251,7 +251,7 @@ static void completed(void *arg, struct aws_reply *reply)
 		u->doubt = TAKE(outcome.err);
 		request_head(u);
 	} else if (outcome.result == S3_ABSENT) {
-		/* Either the upload is gone or, with S3_IF_SAME, the object is. */
+		/* The upload is gone or, with S3_IF_SAME, the object is. */
 		give_up(u, u->body.condition == S3_IF_SAME ? S3_ABSENT : S3_CONFLICT, NULL);
 	} else {
 		give_up(u, outcome.result, outcome.err);
