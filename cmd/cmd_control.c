@@ -289,7 +289,7 @@ static int not_stopped(const struct stop_beside *stop, struct err **why, struct 
 		return err_wrap(err, "cannot request the stop");
 	err_wrap(err, "cannot stop job %s%s%s", stop->job, stop->trouble[0] ? ": " : "",
 		 stop->trouble);
-	/* One of the two may be all that is missing. */
+	/* One of the two remedies may be all that is needed. */
 	if (stop->cure[0] || (*err)->hint)
 		cure = mem_format("; or %s", stop->cure[0] ? stop->cure : (*err)->hint);
 	if (stop->by_hand[0])

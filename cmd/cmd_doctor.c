@@ -211,7 +211,7 @@ static enum rights_role role_named(const char *name)
 	return role;
 }
 
-/* Of trust policies a line each; for people one object. */
+/* Trust policies are printed a line each; for people as one object. */
 static void print_trust(const json_t *roles)
 {
 	const char *role;

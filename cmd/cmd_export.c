@@ -5,7 +5,7 @@
 #include "cmd/export/export_series.h"
 #include "cmd/export/export_workflow.h"
 
-/* One row a kind: the word, and what is exported so. */
+/* Kinds of exports, a row each: the word, and the files. */
 static const struct export_row {
 	const char *to;
 	bool of_spec;

@@ -18,7 +18,7 @@
 #define WATCH_MS        2000
 #define WATCH_REMOTE_MS 10000 /* if each look is many requests to a service */
 
-/* ---- what is asked for ---- */
+/* ---- filters and options ---- */
 
 static const char *const state_words[] = { "running",   "waiting", "succeeded",
 					   "failed",    "refused", "stopped",
@@ -263,7 +263,7 @@ static void sort(const struct list_query *query, struct run_list *list, struct u
 		}
 }
 
-/* ---- one look ---- */
+/* ---- one listing ---- */
 
 /* Reads what is asked for; `ret_diff` is NULL unless --diff is given. */
 static int look(struct journal *journal, const struct list_query *query, struct run_list *list,

@@ -12,7 +12,7 @@
 #define MIB INT64_C(1048576)
 #define GB  INT64_C(1000000000)
 
-/* ---- what is asked for ---- */
+/* ---- operands and options ---- */
 
 static const char *env_of(const char *name)
 {
@@ -57,7 +57,7 @@ static int64_t accelerators_of(const json_t *row)
 	return count > 0 ? count : js_int(row, "devices", 0);
 }
 
-/* ---- for programs ---- */
+/* ---- output for programs ---- */
 
 /* Keys of a line, in order, and the member that each is: of an amount in other units than bytes
  * with the bytes of one. */
@@ -111,7 +111,7 @@ static void print_row(const json_t *row)
 	out_json(line);
 }
 
-/* ---- for people ---- */
+/* ---- output for people ---- */
 
 enum column {
 	TYPE,

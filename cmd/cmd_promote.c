@@ -42,7 +42,7 @@ static void print_current(const struct model *model, const struct model_entry *e
 
 /* ---- promote ---- */
 
-/* What the run's own end says about its model. */
+/* Refuses a run whose own end speaks against its model. */
 static int check_state(const struct args *args, const char *run, const json_t *status,
 		       struct err **err)
 {

@@ -111,7 +111,7 @@ int cmd_schedule_next(const struct args *args, struct err **err)
 	if (schedule_times_of_spec(spec, args->operands[0], &times, err) < 0)
 		return -1;
 	schedule_times_print(&times, at, count);
-	/* When it is due is known without the place of the models. */
+	/* The next due time is known without the place of the models. */
 	if (show_last(args, spec, &unknown) < 0)
 		out_warning("the last turn is not known: %s", unknown->message);
 	return EXIT_DONE;

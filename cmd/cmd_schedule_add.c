@@ -250,7 +250,7 @@ int cmd_schedule_add(const struct args *args, struct err **err)
 
 /* ---- ls ---- */
 
-/* What is known of a schedule, for `ls`: a line of JSON. */
+/* Describes a schedule in a line of JSON, for `ls`. */
 static int describe(const json_t *entry, struct utc now, json_t **ret, struct err **err)
 {
 	AUTO(schedule_times_release) struct schedule_times times = SCHEDULE_TIMES_INIT;

@@ -16,7 +16,7 @@
 
 #define LOOK_MS        500
 #define LOOK_REMOTE_MS 5000
-/* How late an alarm may be and still be on time, with catch_up: none: a scheduler's own delay. */
+/* The delay up to which an alarm is on time with catch_up: none: a scheduler's own. */
 #define ON_TIME_MS (10 * 60 * 1000)
 
 /* An alarm that is being heeded. */
@@ -42,7 +42,7 @@ static void ring_release(struct ring *ring)
 	journal_freep(&ring->journal);
 }
 
-/* What a step leaves to do: nothing more (an exit code from 0 on), or another look. */
+/* The result of a step that asks for another look; an exit code (from 0 on) ends the work. */
 #define AGAIN (-2)
 
 static const char *name_of(const struct ring *ring)
@@ -334,7 +334,7 @@ static bool find_due(struct ring *ring)
 	struct utc since = { 0 };
 	struct due due;
 
-	/* What waited in this process goes on, whatever has become due since. */
+	/* A turn that waited in this process goes on, whatever has become due since. */
 	if (ring->waits)
 		return true;
 	if (!ring->args->given[OPT_AT])

@@ -17,7 +17,7 @@
 #define RAM_LEAST 0.85
 #define RAM_MOST  1.02
 
-/* ---- what it shows ---- */
+/* ---- devices of this machine ---- */
 
 /* The root is a variable of the Neuron tools. */
 static int neuron_devices(void)
@@ -83,7 +83,7 @@ static json_t *differences(const json_t *row, const json_t *shown)
 	return ret;
 }
 
-/* ---- what it is ---- */
+/* ---- type of this machine ---- */
 
 /* Goes on without a type: it would have been for the price, and for the cores. */
 static int left_open(struct spec *spec, const char *why, struct err **err)
@@ -140,7 +140,7 @@ int machine_here_find(struct spec **spec, struct problems *problems, struct err 
 	return 0;
 }
 
-/* ---- for readers ---- */
+/* ---- view for readers ---- */
 
 json_t *machine_here_view(const json_t *plan)
 {

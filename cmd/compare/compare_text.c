@@ -14,7 +14,7 @@
 
 #define DIFFERENCES_TOLD 6
 
-/* How a figure is shown to a person; programs get all digits. */
+/* The form of a figure for people; programs get all digits. */
 enum compare_form {
 	FORM_COUNT,
 	FORM_SECONDS, /* of a step */
@@ -88,7 +88,7 @@ static const char *verdict_of(const struct compare_sheet *sheet, size_t at)
 	return comparison_words[sheet->rows[at].verdict];
 }
 
-/* ---- for people ---- */
+/* ---- output for people ---- */
 
 static char *time_text(double seconds)
 {
@@ -102,7 +102,7 @@ char *compare_text_percent(double times)
 	return mem_format(fabs(percent) < 99.95 ? "%+.1f %%" : "%+.0f %%", percent);
 }
 
-/* When the target was reached, on average of the runs that reached it. */
+/* The time after which the target was reached, on average of the runs that reached it. */
 static char *reached_text(const struct comparison_row *row)
 {
 	AUTO(auto_free) char *time = time_text(row->reached);
@@ -331,7 +331,7 @@ void compare_text_markdown(const struct compare_sheet *sheet, struct sb *ret)
 	}
 }
 
-/* ---- for programs ---- */
+/* ---- output for programs ---- */
 
 static void add_csv_step(struct sb *ret, int64_t step)
 {

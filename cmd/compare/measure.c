@@ -293,7 +293,7 @@ static int read_series(struct journal *journal, const struct measure_question *q
 	return 0;
 }
 
-/* ---- both ---- */
+/* ---- figures of a run ---- */
 
 /* A run without figures. */
 static struct measured_run unmeasured(const char *run)

@@ -11,7 +11,7 @@
 #include "jobs/run/export/export.h"
 #include "jobs/spec/fields/names.h"
 
-/* ---- what the steps need and cannot be given here ---- */
+/* ---- variables that the steps need ---- */
 
 /* The values may be secrets, so none is written. */
 static void warn_of_variables(const struct spec *spec)
@@ -83,7 +83,7 @@ static void tell(const struct export_job *job, const char *to, const char *dest)
 	out_line("%s", dest);
 }
 
-/* ---- what may not be in it ---- */
+/* ---- checks ---- */
 
 static int check_sets(const struct args *args, struct err **err)
 {

@@ -92,7 +92,7 @@ void run_show_space(const struct journal *journal)
 	AUTO(auto_free) char *size = NULL;
 	uint64_t files = 0, bytes = 0;
 
-	/* In S3 it would have to be listed, and nobody's disk fills up. */
+	/* A journal in S3 would have to be listed, and fills up nobody's disk. */
 	if (out_is_json() || journal_is_remote(journal) ||
 	    fs_measure(journal_dir(journal), &files, &bytes, &unreadable) < 0 ||
 	    bytes < RUN_SHOW_MUCH)

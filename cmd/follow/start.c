@@ -90,7 +90,7 @@ static int refuse_no_gate(const json_t *plan, struct err **err)
 			     "manual}, or {when: always}");
 }
 
-/* --- what the run is given --- */
+/* --- inputs of the run --- */
 
 /* A run that exists, as its first event says. */
 struct known_run {
@@ -148,7 +148,7 @@ static int look_around(void *arg, struct err **err)
 		       : look_for_turn(start, err);
 }
 
-/* Of turns that are begun by hand in the same moment, one runs: whoever has the claim. */
+/* Claims the turn: of several that are begun by hand in the same moment, one runs. */
 static int claim_turn(void *arg, struct err **err)
 {
 	struct run_start *start = arg;
@@ -244,7 +244,7 @@ static int find_inputs(struct run_start *start, struct err **err)
 	return found < 0 ? -1 : 0;
 }
 
-/* --- its driver --- */
+/* --- driver of the run --- */
 
 static int run_detached(const struct run_start *start, struct err **err)
 {

@@ -12,7 +12,8 @@ struct start_how {
 	 * NULL: none. */
 	const json_t *turn;
 	const char *id; /* of the run; NULL: --id, or a fresh one */
-	/* What is run; NULL: the spec of the first operand. Its source is in the workspace. */
+	/* The plan of the run; NULL: the spec of the first operand. Its source is in the
+	 * workspace. */
 	const json_t *plan;
 };
 

@@ -205,7 +205,7 @@ void topic_json_write(struct doc *doc)
 	write_events(doc);
 }
 
-/* ---- as JSON -------------------------------------------------------------------- */
+/* ---- topics as JSON ------------------------------------------------------------- */
 
 static void print_key(const char *of, const char *name, size_t len, struct sb *type,
 		      const char *unit, bool optional, const char *meaning)

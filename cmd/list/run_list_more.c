@@ -155,7 +155,7 @@ static void ask(struct parallel_for *loop, void *arg)
 		}
 }
 
-/* In the words of `status --json`. */
+/* Returns a state in the words of `status --json`. */
 static const char *word_of(enum engine_state state)
 {
 	switch (state) {

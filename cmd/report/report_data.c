@@ -178,7 +178,7 @@ static void add_text(json_t *array, char *text)
 	free(text);
 }
 
-/* One sentence about how a run went. */
+/* A sentence about how a run went. */
 static char *outcome_of(const struct measure *measure)
 {
 	const json_t *status = measure->status;

@@ -15,7 +15,7 @@
 #include "jobs/calendar/cron.h"
 #include "jobs/calendar/zone.h"
 
-/* What an alarm is made of; all borrowed. */
+/* The parts of an alarm; all borrowed. */
 struct alarm_setting {
 	const char *name;            /* of the schedule, in the shape of a spec's name */
 	const char *line, *timezone; /* as the spec has them */

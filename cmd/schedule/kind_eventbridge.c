@@ -87,7 +87,7 @@ static json_t *make_definition(const struct alarm_setting *setting)
 	return body;
 }
 
-/* What the schedule submits, as its target takes it: keys in Pascal case. */
+/* The job that the schedule submits, as its target takes it: keys in Pascal case. */
 static char *make_input(const struct alarm_setting *setting, const json_t *definition)
 {
 	json_t *words = json_array();

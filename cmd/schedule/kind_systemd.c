@@ -224,7 +224,7 @@ static int set(const json_t *alarm, struct err **err)
 	    write_unit(alarm, "timer", "timer_text", err) < 0)
 		return -1;
 	if (control(alarm, "daemon-reload", NULL, NULL, err) < 0) {
-		/* Where systemd does not run, nothing stays. */
+		/* If systemd does not run, no unit stays. */
 		(void)!(remove_unit(alarm, "timer", &ignored) < 0 ||
 			remove_unit(alarm, "service", &ignored) < 0);
 		return -1;

@@ -19,7 +19,8 @@ void schedule_times_release(struct schedule_times *times); /* for AUTO() */
 /* EXIT_SPEC if the spec has no section `schedule`; `path` names it. */
 int schedule_times_of_spec(const struct spec *spec, const char *path, struct schedule_times *ret,
 			   struct err **err);
-/* Of a pin (jobs/run/schedule/schedule_record.h). EXIT_REFUSED if this machine has not its zone. */
+/* The times of a pin (jobs/run/schedule/schedule_record.h). EXIT_REFUSED if this machine has not
+ * its zone. */
 int schedule_times_of_pin(const json_t *pin, struct schedule_times *ret, struct err **err);
 
 /* Prints the due times after a moment: a table, or with --json a line each. */

@@ -141,7 +141,7 @@ static void put_most(const struct sweep_plan *all, json_t *line)
 				  : "limits");
 }
 
-/* ---- for people ---- */
+/* ---- output for people ---- */
 
 static char *graphs_text(const json_t *cell)
 {

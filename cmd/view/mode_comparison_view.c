@@ -77,7 +77,7 @@ json_t *mode_comparison_find(struct journal *journal, const char *name, const ch
 	return comparison;
 }
 
-/* ---- for people ------------------------------------------------------------------- */
+/* ---- output for people ------------------------------------------------------------ */
 
 static double node_seconds(const json_t *comparison, const char *path)
 {
