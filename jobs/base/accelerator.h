@@ -22,14 +22,14 @@ struct accelerator {
 	const char *count; /* figure of an instance: how many */
 	const char *units; /* figure of an instance: how many workers can have one each */
 	const char *unit;  /* word for such a one; with an s for several */
-	/* How AWS Batch gives them: as a resource of this type, or, without one, by their device
-	 * files, which have this name and a number. One of the two is NULL. */
+	/* AWS Batch gives the devices as a resource of this type, or else by device files, which
+	 * have this name and a number. One of the two is NULL. */
 	const char *resource, *files;
 	const char *compilers; /* values of compile.kind that compile for them */
 	/* Variables that name those of a worker, and their number; NULL: there is none. */
 	const char *visible, *limit;
 	bool ranges; /* the first takes ranges ("0-3,8"), not only names between commas */
-	/* What the command of a node gets; VAR_COUNT: nothing. */
+	/* Variables that the command of a node gets; VAR_COUNT: no such variable. */
 	enum variable interface; /* network interface where the nodes meet */
 	enum variable meeting;   /* with EFA: address and port of the collectives */
 	enum variable timeout;   /* of an operation */

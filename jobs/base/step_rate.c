@@ -37,7 +37,7 @@ static void window_complete_last(struct step_rate_window *window, int64_t next_m
 	before_ms = window->point_count == 0
 			    ? ms - POINT_MS
 			    : window->points[(window->point_count - 1) % STEP_RATE_POINTS].ms;
-	/* Both ends of a pause are points. */
+	/* The two ends of a pause are points. */
 	if (ms - before_ms >= POINT_MS || next_ms - ms >= POINT_MS)
 		window->points[window->point_count++ % STEP_RATE_POINTS] = window->last;
 }
@@ -303,7 +303,7 @@ void step_rate_meter_step(struct step_rate_meter *meter, int64_t step, int64_t m
 	}
 }
 
-/* ---- as JSON ------------------------------------------------------------------------------ */
+/* ---- rates as JSON ------------------------------------------------------------------------ */
 
 /* The quantile of the single step times, in seconds. */
 static double meter_quantile(const struct step_rate_meter *meter, double share)

@@ -139,7 +139,7 @@ enum step_rate_sample step_rate_window_add(struct step_rate_window *window, int6
 void step_rate_window_bounds(const struct step_rate_window *window, struct step_rate recent,
 			     struct step_rate *ret_slow, struct step_rate *ret_fast);
 
-/* ---- on the machine where they arrive ---------------------------------------------------- */
+/* ---- meter on the machine where steps arrive --------------------------------------------- */
 
 #define STEP_RATE_RECENT_MAX    32 /* newest arrivals that are reported */
 #define STEP_RATE_STRETCHES_MAX 64 /* newest stretches that are reported */

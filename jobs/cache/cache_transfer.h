@@ -14,7 +14,7 @@
 #include "jobs/cache/kinds/compile_kind.h"
 #include "jobs/store/sync.h"
 
-/* For sync_options.stage; looks at the key alone, for all kinds. `arg` is ignored. */
+/* A function for sync_options.stage; looks at the key alone, for all kinds. `arg` is ignored. */
 enum sync_stage cache_stage(void *arg, const char *key);
 
 #endif

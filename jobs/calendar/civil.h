@@ -21,7 +21,7 @@ struct civil {
 
 /* Days from 1970-01-01 to a date; months and days are from 1, and must be in range. */
 int64_t civil_days(int64_t year, int month, int day);
-/* What a local time is called; `local` is at most 2^50 away from 0. */
+/* The names of a local time; `local` is at most 2^50 away from 0. */
 struct civil civil_of(int64_t local);
 int civil_month_length(int64_t year, int month);
 

@@ -28,7 +28,7 @@ struct cron {
 	bool either_day;            /* both day fields are restricted: one that fits is enough */
 };
 
-/* What is wrong with a line, for people. */
+/* The fault of a line, for people. */
 struct cron_fault {
 	enum cron_field field; /* CRON_FIELDS: the line as a whole */
 	const char *text;      /* the part that is wrong, in the line */

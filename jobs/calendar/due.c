@@ -15,7 +15,7 @@ static int64_t moment_of(const struct zone *zone, int64_t local)
 
 	while (period.to + period.offset <= local && period.to < ZONE_EVER)
 		period = zone_period_at(zone, period.to);
-	/* In a gap it is the end of it. */
+	/* A time in a gap becomes the end of the gap. */
 	return local - period.offset > period.from ? local - period.offset : period.from;
 }
 
@@ -114,7 +114,7 @@ static struct due make(const struct zone *zone, int64_t local)
 
 bool due_next(const struct cron *cron, const struct zone *zone, int64_t after, struct due *ret)
 {
-	/* Whatever the clock has shown by now is not after it. */
+	/* Local times that the clock has shown by now are not after `after`. */
 	int64_t local = zone_local(zone, after);
 
 	while (match_from(cron, local + 1, &local)) {

@@ -155,7 +155,7 @@ struct zone_period zone_period_at(const struct zone *zone, int64_t at)
 		ret.from = bounded(time_at(zone, count - 1));
 	if (count < zone->time_count)
 		ret.to = bounded(time_at(zone, count));
-	/* Before the first change it is type 0: RFC 9636, 3.2. */
+	/* The time before the first change is of type 0: RFC 9636, 3.2. */
 	ret.offset = offset_of_type(zone, count > 0 ? zone->indexes[count - 1] : 0);
 	return ret;
 }

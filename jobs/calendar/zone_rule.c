@@ -154,7 +154,7 @@ struct zone_period zone_rule_period(const struct zone *zone, int64_t at)
 		int64_t begin = local_of(&zone->begin, y) - zone->standard;
 		int64_t end = local_of(&zone->end, y) - zone->summer;
 
-		/* Where both are the same moment, summer time goes on. */
+		/* If both changes are the same moment, summer time goes on. */
 		if (end <= at && end > ret.from) {
 			ret.from = end;
 			ret.offset = zone->standard;

@@ -224,7 +224,7 @@ static int hold_against_store(struct joining *joining, struct err **err)
 	return 0;
 }
 
-/* ---- its older siblings ---- */
+/* ---- older siblings of a checkpoint ---- */
 
 static void tree_of(const struct ckpt_mark *mark, struct checkpoint_tree *ret)
 {

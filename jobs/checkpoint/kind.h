@@ -26,8 +26,8 @@ struct ckpt_kind {
 
 	/* True if an entry of a root can be a checkpoint by its name; sets its step. */
 	bool (*named)(const char *name, bool is_folder, int64_t *ret_step);
-	/* For `auto`: true if a folder is of this kind, also while it is partial. NULL: `auto`
-	 * itself. */
+	/* Returns, for `auto`, true if a folder is of this kind, also while it is partial. NULL:
+	 * `auto` itself. */
 	bool (*looks)(const struct checkpoint_check *check);
 	/* Returns true, or false with check->why. */
 	bool (*prove)(struct checkpoint_check *check);

@@ -230,7 +230,7 @@ int checkpoint_mark_read(const struct ckpt_root *root, const char *name, struct 
 	return mark_read(root, name, ret, NULL, err);
 }
 
-/* For qsort: highest step, then highest attempt. */
+/* Order for qsort: highest step, then highest attempt. */
 static int newest_first(const void *a, const void *b)
 {
 	const struct ckpt_mark *x = a, *y = b;

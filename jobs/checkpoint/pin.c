@@ -150,9 +150,9 @@ int checkpoint_pin_known(const char *url, const struct ckpt_kind *kind, const js
 	return 0;
 }
 
-/* ---- what is there ---- */
+/* ---- proof and digest of a model ---- */
 
-/* What a model proves by itself. Returns 0 with its kind, or -1. */
+/* Proves a model by its own files. Returns 0 with its kind, or -1. */
 static int prove(const struct checkpoint_tree *tree, const char *url, const struct ckpt_kind *kind,
 		 const char *hint, const struct ckpt_kind **ret_kind, struct err **err)
 {
@@ -288,7 +288,7 @@ int checkpoint_pin_take(const char *url, const struct ckpt_kind *kind, const cha
 	return 0;
 }
 
-/* ---- on a node ---- */
+/* ---- models on a node ---- */
 
 /* Compares all bytes of the files of which the pin has the sum. */
 static char *sums_differ(const struct ckpt_pin *pin, const struct checkpoint_tree *tree,
@@ -314,7 +314,7 @@ static char *sums_differ(const struct ckpt_pin *pin, const struct checkpoint_tre
 	return NULL;
 }
 
-/* As a mark, which has the files and where they are. All is borrowed. */
+/* The pin as a mark, which has the files and where they are. All is borrowed. */
 static struct ckpt_mark as_mark(const struct ckpt_pin *pin, struct store *store)
 {
 	return (struct ckpt_mark){ .name = (char *)(uintptr_t)fs_basename(pin->url),

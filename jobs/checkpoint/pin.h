@@ -59,9 +59,9 @@ int checkpoint_pin_put(const struct ckpt_pin *pin, struct store *workspace, stru
 int checkpoint_pin_get(struct store *workspace, const char *digest, struct ckpt_pin *ret,
 		       struct err **err);
 
-/* On a node: brings the model into `folder`, if it does not lie in a folder of this machine
- * already, and proves that it is what was pinned, and complete. `ret_path` is where it is; the
- * caller frees it. What an interrupted download left is used. */
+/* Brings the model into `folder` of a node, if it does not lie in a folder of this machine already,
+ * and proves that it is what was pinned, and complete. `ret_path` is where it is; the caller frees
+ * it. What an interrupted download left is used. */
 int checkpoint_pin_fetch(const struct ckpt_pin *pin, const char *folder, char **ret_path,
 			 struct err **err);
 

@@ -39,7 +39,7 @@ char *remote_differs(const struct remote *remote, const struct checkpoint_tree *
 int remote_pin(const struct ckpt_root *root, const char *name, const struct checkpoint_tree *tree,
 	       json_t *files, struct err **err);
 
-/* As checkpoint_mark_holds() and checkpoint_remove(), for a mark in a store. */
+/* Like checkpoint_mark_holds() and checkpoint_remove(), for a mark in a store. */
 int remote_holds(const struct ckpt_mark *mark, char **ret_why, struct err **err);
 int remote_remove(const struct ckpt_mark *mark, struct err **err);
 

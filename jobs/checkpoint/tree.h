@@ -38,7 +38,8 @@ struct checkpoint_tree {
 	/* Returns a descriptor of a far file, or -1 and errno; NULL if there are no far files. */
 	int (*open_remote)(void *arg, const char *path);
 	void *arg;
-	/* Why it cannot be a checkpoint (a link, a pipe, too many files…), or NULL. */
+	/* The reason why the tree cannot be a checkpoint (a link, a pipe, too many files…), or
+	 * NULL. */
 	char *odd;
 };
 

@@ -41,7 +41,7 @@
 #include "jobs/base/text/js.h"
 #include "jobs/store/store.h"
 
-/* Where data lies, and which of it counts. All members are borrowed. */
+/* The place of the data, and the rules for which of it counts. All members are borrowed. */
 struct data_source {
 	/* A directory, an s3:// prefix, or a JSON Lines file of {"url","size","etag"} in any order
 	 * (in a directory or on S3; its name ends in .jsonl or .ndjson): each url is s3://… or an
@@ -81,7 +81,7 @@ struct data_counts {
 	uint64_t bytes;   /* total size of the objects of the manifest */
 };
 
-/* What a turn asks. All members are borrowed until data_turn_freep(). */
+/* The data that a turn asks for. All members are borrowed until data_turn_freep(). */
 struct data_query {
 	struct data_source source;
 	struct utc at;                /* the moment of `settle` */
@@ -93,7 +93,7 @@ struct data_query {
 	const struct data_turn *held;
 };
 
-/* One look at the data, kept in a temporary file. */
+/* A listing of the data, kept in a temporary file. */
 struct data_turn;
 
 /* Lists and joins. Nothing is stored. Data without any object (or none that `include` matches) is
@@ -114,7 +114,7 @@ int data_turn_store(struct data_turn *turn, struct store *workspace, struct data
 		    struct data_list *ret_seen, struct err **err);
 void data_turn_freep(struct data_turn **turn); /* for AUTO() */
 
-/* What has become of the objects of a manifest. */
+/* Changes of the objects of a manifest since it was made. */
 struct data_drift {
 	int64_t changed, gone;
 	char *first; /* URL of the first of them; owned; NULL: none */
@@ -124,7 +124,7 @@ int data_drift_find(const struct data_source *source, const struct data_list *ma
 		    struct data_drift *ret, struct err **err);
 void data_drift_release(struct data_drift *drift);
 
-/* --- on a node --- */
+/* --- data on a node --- */
 
 /* Brings a manifest that is stored by content (`url` ends in its digest) to `path`, unless it lies
  * in a directory of this machine. *ret_path is where it is; the caller frees it. Proved. */

@@ -51,7 +51,7 @@ static int compare_row(void *arg, struct data_row *row, bool young, struct err *
 int data_drift_find(const struct data_source *source, const struct data_list *manifest,
 		    struct data_drift *ret, struct err **err)
 {
-	/* Neither patterns nor markers change what was given. */
+	/* Patterns and markers do not change what the run was given. */
 	const struct data_source all = { .url = source->url };
 	struct data_counts counts = { 0 };
 	struct drift drift = { .ret = ret };

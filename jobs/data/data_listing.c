@@ -41,7 +41,7 @@ struct listing {
 	uint8_t *marked; /* a bit for each folder */
 };
 
-/* --- which objects count --- */
+/* --- choice of objects --- */
 
 bool data_url_is_list(const char *url)
 {
@@ -210,7 +210,7 @@ static int pass_held(struct listing *listing, struct err **err)
 	return found;
 }
 
-/* --- where they come from --- */
+/* --- sources of objects --- */
 
 static void put_digits(char *text, int64_t number, int count)
 {
@@ -218,8 +218,8 @@ static void put_digits(char *text, int64_t number, int count)
 		text[--count] = (char)('0' + number % 10);
 }
 
-/* As clock_utc_format(), which takes longer than all else about a file: most files of a folder are
- * of one day. */
+/* Writes a time like clock_utc_format(), which takes longer than all else about a file: most files
+ * of a folder are of one day. */
 static const char *format_time(struct listing *listing, struct utc at)
 {
 	int64_t day = at.ms / DAY_MS, ms = at.ms % DAY_MS;

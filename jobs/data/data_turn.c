@@ -9,7 +9,7 @@
 #include "jobs/base/text/text.h"
 #include "jobs/data/data_internal.h"
 
-/* --- one content or two --- */
+/* --- comparison of contents --- */
 
 int data_turn_hash(struct data_row *row, char sha[SHA256_HEX], struct err **err)
 {

@@ -85,8 +85,8 @@ struct engine_status {
 /* an opened engine, for any number of attempts; each implementation begins with this */
 struct engine;
 
-/* What requests that are shown have in place of a region that is not set, and of what only the
- * digest tells that an image's tag leads to (image_plan_marked()). */
+/* Placeholders in requests that are shown: for a region that is not set, and for values that depend
+ * on the digest to which an image's tag leads (image_plan_marked()). */
 #define ENGINE_NO_REGION "<region>"
 #define ENGINE_NO_DIGEST "<image-digest>"
 #define ENGINE_NO_HASH   "<definition-hash>"
@@ -146,11 +146,11 @@ struct engine_ops {
 	 * known, -1. */
 	int (*log_size)(struct engine *engine, const char *name, const char *prefix, int node,
 			uint64_t *ret, struct err **err);
-	/* For logs that are a service's events, which cannot be found again by an offset. log_place
-	 * returns the place for another process to continue behind the bytes that logs() has
-	 * returned, a new reference (NULL: an offset is enough); log_go_on is that process's first
-	 * call for this log. It may then receive some of the newest lines twice. Both are set, or
-	 * neither. */
+	/* Functions for logs that are a service's events, which cannot be found again by an offset.
+	 * log_place returns the place for another process to continue behind the bytes that logs()
+	 * has returned, a new reference (NULL: an offset is enough); log_go_on is that process's
+	 * first call for this log. It may then receive some of the newest lines twice. Both are
+	 * set, or neither. */
 	json_t *(*log_place)(struct engine *engine, const char *name, const char *prefix, int node);
 	void (*log_go_on)(struct engine *engine, const char *name, const char *prefix, int node,
 			  uint64_t offset, const json_t *place);
@@ -167,7 +167,7 @@ struct engine_ops {
 	 * it. For an attempt that describe() calls ended, and a log that is read to its end. NULL
 	 * if no log can lack its end. */
 	bool (*log_lacks_end)(struct engine *engine, const char *name, int node);
-	/* Its time for people, to a second or two, and for any line. ms 0: not known. */
+	/* The line's time for people, to a second or two, and for any line. ms 0: not known. */
 	struct utc (*log_written)(struct engine *engine, const char *name, const char *prefix,
 				  int node, uint64_t offset);
 	/* Report of a node's agent, from the nearest copy, as of a moment ago: 1, 0 absent, -1.

@@ -45,7 +45,7 @@ static bool is_done(const struct node_report *report)
 	       !report->stopped;
 }
 
-/* How much a node's end decides the attempt: smaller values come first. */
+/* The weight of a node's end for the attempt's: smaller values come first. */
 enum worth { WORTH_ROOT, WORTH_FAILED, WORTH_WELL, WORTH_NOTHING };
 
 static enum worth worth_of(const struct node_report *report)

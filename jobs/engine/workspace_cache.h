@@ -23,8 +23,8 @@ void workspace_cache_freep(struct workspace_cache **cache);       /* for AUTO() 
 /* Appends the object of that key, as the store had it up to REMOTE_MS ago: 1, 0 absent, -1. */
 int workspace_cache_get(struct workspace_cache *cache, const char *key, size_t max, struct sb *ret,
 			struct err **err);
-/* Same as workspace_cache_get(), parsed as JSON; errors call it `what`: 1 and a new reference, 0
- * absent (NULL), -1. */
+/* Does the same as workspace_cache_get(), parsed as JSON; errors call it `what`: 1 and a new
+ * reference, 0 absent (NULL), -1. */
 int workspace_cache_json(struct workspace_cache *cache, const char *key, size_t max,
 			 const char *what, json_t **ret, struct err **err);
 /* Forgets the objects with keys that begin with `prefix`, and that the logs beneath it had nothing

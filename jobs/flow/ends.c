@@ -13,7 +13,7 @@ static void set_outcome(struct flow *f, enum outcome outcome, enum exit_code cod
 	f->outcome = outcome;
 	f->exit_code = (int)code;
 	f->end_class = class;
-	/* Before a later stage it is that stage whose cache is looked at. */
+	/* The cache that is looked at before a later stage is that stage's. */
 	f->end_has_phase = f->state != FLOW_PLANNED || f->stage != PHASE_TRAIN;
 	f->end_phase = f->state == FLOW_PLANNED ? f->stage : flow_phase_now(f);
 }

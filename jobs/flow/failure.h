@@ -55,7 +55,7 @@ struct failure_log {
 	const char *show; /* hint that shows the whole log, where no other is known; may be NULL */
 };
 
-/* Why the agents stopped the command. */
+/* The cause for which the agents stopped the command. */
 enum failure_stopped {
 	FAILURE_NOT_STOPPED,
 	FAILURE_STOPPED_TIMEOUT, /* compile.timeout was over */
@@ -65,7 +65,7 @@ enum failure_stopped {
 	FAILURE_STOPPED_OTHER    /* anything else, such as a signal at an agent */
 };
 
-/* How the engine refused the job. */
+/* The kind of refusal, if the engine refused the job. */
 enum failure_refused { FAILURE_NOT_REFUSED, FAILURE_REFUSED_INVALID, FAILURE_REFUSED_DENIED };
 
 struct failure_row;

@@ -46,7 +46,7 @@
 #define FLOW_CAUSES    8
 #define FLOW_TASKS_MAX 4096 /* tasks of a phase */
 
-/* How a run treats a phase beside training and phase 1. */
+/* The policy for a phase beside training and phase 1. */
 struct flow_stage {
 	bool is_asked;           /* the run has this phase */
 	int nodes;               /* of its jobs */
@@ -197,7 +197,7 @@ struct flow {
 	bool saved;         /* the attempt left a complete checkpoint */
 	bool checked;       /* the check-up of its nodes has ended, and how long that took */
 	int64_t checkup_ms;
-	/* When the run was created; since when the engine has the current attempt, the attempt
+	/* Times: the run's creation, and since when the engine has the current attempt, the attempt
 	 * holds the claim, and this driver cannot see it. ms 0: not so. */
 	struct utc created, submitted_at, claimed_at, unobserved_since;
 	/* The attempt is to end, for this cause. Until `drain_until` it may still save. */

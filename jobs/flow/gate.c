@@ -258,7 +258,7 @@ static void count_missing(struct gate_parity *parity, int64_t step, enum gate_ro
 	parity->lacking = lacking;
 }
 
-/* Both runs have the step: is the gap there the largest? */
+/* Compares a step that both runs have: is the gap there the largest? */
 static void compare_step(struct gate_parity_reader *reader)
 {
 	struct gate_parity *parity = &reader->parity;

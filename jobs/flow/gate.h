@@ -56,7 +56,7 @@ enum gate_form { GATE_MAX_DROP, GATE_MAX_GAP, GATE_AT_LEAST, GATE_AT_MOST, GATE_
 
 enum gate_role { GATE_CANDIDATE, GATE_BASELINE, GATE_ROLE_COUNT };
 
-/* Why an entry passes, or not. */
+/* The reason why an entry passes, or not. */
 enum gate_reason {
 	GATE_PASSED,
 	GATE_NO_BASELINE,   /* there is no model to compare with: passes */

@@ -361,7 +361,7 @@ static void on_chosen(struct ledger *l, const struct event *ev)
 		ledger_spend_wait(l, l->at, BIN_RESTORE);
 }
 
-/* What the driver does between two phases counts as verifying, and judging as evaluation. */
+/* The driver's work between two phases counts as verifying, and judging as evaluation. */
 static void on_candidate(struct ledger *l, const struct event *ev)
 {
 	(void)ev;

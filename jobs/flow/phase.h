@@ -23,7 +23,7 @@ struct phase_row {
 	bool reads_steps; /* numbers in its log are steps and metrics of a training */
 	bool counts_late; /* graphs that it compiles are counted and shown as late */
 	enum phase_check_up check_up;
-	/* What counts as progress for budgets, in words: "without ... between". */
+	/* The progress that counts for budgets, in words: "without ... between". */
 	const char *progress;
 };
 

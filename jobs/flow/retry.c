@@ -59,7 +59,7 @@ static uint64_t signature_of(const struct event *ev)
 		return 0;
 	for (const char *at = ev->signature; *at; at++)
 		hash = (hash ^ (unsigned char)*at) * UINT64_C(0x100000001b3);
-	/* One task's failure is not another's. */
+	/* The same failure of another task has another signature. */
 	for (const char *at = EVENT_HAS(ev, task) ? ev->task : ""; *at; at++)
 		hash = (hash ^ (unsigned char)*at) * UINT64_C(0x100000001b3);
 	return hash | 1; /* 0 is a free place */

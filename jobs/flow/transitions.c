@@ -104,8 +104,9 @@ void transition_settlement(struct flow *f, const struct event *ev)
 	f->unsettled = false;
 }
 
-/* Its cache was proved before it was intended, and is looked at again before the next attempt. The
- * attempts between were under way, too. A run that is ending ends this attempt as well. */
+/* The attempt's cache was proved before it was intended, and is looked at again before the next
+ * attempt. The attempts between were under way, too. A run that is ending ends this attempt as
+ * well. */
 void transition_found_again(struct flow *f, const struct event *ev)
 {
 	f->phase = ev->phase;

@@ -36,7 +36,8 @@ static char *find_self(char self[PATH_MAX])
 /* Sets the bundle's folder, which holds the program `name`. Returns 0; -1 if there is none. */
 static int find_folder(const char *own, const char *name, char ret_folder[PATH_MAX])
 {
-	/* Of bin/stoker, and of lib/stoker/stoker-post and stoker-derive. */
+	/* Folders of the programs: the first is for bin/stoker, the second for
+	 * lib/stoker/stoker-post and stoker-derive. */
 	static const char *const places[] = { "../lib/stoker", "." };
 
 	for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {

@@ -81,8 +81,9 @@ struct model_seen {
 };
 void model_seen_release(struct model_seen *seen); /* for AUTO() */
 
-/* As model_head(), with the cumulative list of the newest entry. Where the pointer tells of it, the
- * entry itself is not read, which spares a request: its body is NULL until model_entry_fill(). */
+/* Like model_head(), with the cumulative list of the newest entry. If the pointer tells of the
+ * list, the entry itself is not read, which spares a request: its body is NULL until
+ * model_entry_fill(). */
 int model_head_seen(struct model *model, struct model_entry *ret, struct model_seen *ret_seen,
 		    struct err **err);
 int model_entry_fill(struct model *model, struct model_entry *entry, struct err **err);
@@ -137,8 +138,8 @@ struct model_draft {
 	const char *reason; /* NULL: none */
 	bool forced;
 	int64_t of; /* > 0: a rollback to this generation */
-	/* So many versions keep their model files, the promoted one and the one before always; 0:
-	 * all do. */
+	/* The number of versions that keep their model files, the promoted one and the one before
+	 * always; 0: all do. */
 	int64_t keep;
 	const json_t *version;
 };

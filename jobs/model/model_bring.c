@@ -19,7 +19,7 @@ struct model_file {
 	char tag[STORE_TAG];
 };
 
-/* One call of model_bring(). */
+/* A call of model_bring(). */
 struct model_bringing {
 	struct model *model;
 	const struct model_source *source;
@@ -235,7 +235,8 @@ int model_keep_bytes(struct model *model, const char *run, const char *what, con
 	if (written == 0) {
 		if (store_get(model->store, key, len, &there, NULL, err) < 0)
 			return -1;
-		/* Its name is that of the bytes, so anything else there is damage. */
+		/* The object's name is the digest of the bytes, so anything else there is
+		 * damage. */
 		if ((there.len != len || memcmp(there.text, bytes, len) != 0) &&
 		    store_put(model->store, key, bytes, len, err) < 0)
 			return -1;

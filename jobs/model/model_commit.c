@@ -186,7 +186,8 @@ static int write_entry(struct model *model, const struct model_draft *draft,
 	if (store_put_if_absent(model->store, key, text, strlen(text), &why) < 0) {
 		AUTO(err_freep) struct err *ignored = NULL;
 
-		/* It may be there all the same: if that cannot be seen, the first error counts. */
+		/* The entry may be there all the same: if that cannot be seen, the first error
+		 * counts. */
 		if (look(model, draft, ret, &ignored) > 0)
 			return 1;
 		*err = TAKE(why);

@@ -6,7 +6,8 @@
 #include "jobs/base/text/text.h"
 #include "jobs/model/model_internal.h"
 
-/* Where a version names files: dotted paths of objects with "file", "size" and "sha256". */
+/* Members of a version that name files: dotted paths of objects with "file", "size" and
+ * "sha256". */
 static const char *const kept_files[] = {
 	"data.manifest", "data.seen", "hold_out.manifest",
 	"source.patch",  "journal",   "outputs.manifest",

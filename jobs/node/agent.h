@@ -105,8 +105,8 @@ void agent_finish(struct agent *agent, const char *state, int exit_status);
 /* True if the step in progress is begun again after a pause, because it failed for a cause that may
  * pass. Takes ownership of the error then. */
 bool agent_repeats(struct agent *agent, struct err **why);
-/* Same as agent_finish(), for the agent's own failure; nothing if the step in progress is begun
- * again. Takes ownership of the error. */
+/* Does the same as agent_finish(), for the agent's own failure; nothing if the step in progress is
+ * begun again. Takes ownership of the error. */
 void agent_fail(struct agent *agent, struct err **why, const char *class);
 
 #endif

@@ -64,7 +64,7 @@ int64_t claim_restart(const struct claim *claim, const struct agent_config *conf
 
 /* Returns 1 if the claim is still ours, 0 if not, -1 if it cannot be read now. */
 int claim_check(const struct claim *claim, const struct agent_config *config, struct store *store);
-/* Same, true also while the claim cannot be read: unknown is not lost. */
+/* True if the claim is ours or cannot be read now: unknown is not lost. */
 bool claim_holds(const struct claim *claim, const struct agent_config *config, struct store *store);
 
 #endif

@@ -33,7 +33,8 @@ struct birth {
 	int out_fd; /* -1: a helper; else it stands for the command, and writes there */
 };
 
-/* It leads a session, as a command does, and hears the signals that are meant for one. */
+/* Makes the helper the leader of a session, as a command is, which hears the signals meant for a
+ * command. */
 static void stand_for_command(int out_fd)
 {
 	if (setsid() < 0 || dup2(out_fd, STDOUT_FILENO) < 0 || dup2(out_fd, STDERR_FILENO) < 0)

@@ -15,7 +15,7 @@
  * is evidence only where something of ours was killed. */
 int64_t host_evidence_oom_kills(void);
 
-/* Same from other files, for tests: /proc/self/cgroup, /proc/self/mountinfo. */
+/* Does the same from other files, for tests: /proc/self/cgroup, /proc/self/mountinfo. */
 int64_t host_evidence_oom_kills_in(const char *cgroup_file, const char *mountinfo_file);
 
 /* True if the kernel has logged since `mono_ms` (CLOCK_BOOTTIME, as of clock.h) that it killed one

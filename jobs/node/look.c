@@ -19,7 +19,7 @@
 
 /* ---- findings ---- */
 
-/* This process stands for a command: its output is the log. */
+/* Writes to the log: this process stands for a command, whose output that is. */
 static void say(const char *words)
 {
 	AUTO(auto_free) char *line = mem_format(LOOK_LINE "%s\n", words);
@@ -49,7 +49,7 @@ static void tell(const char *check, const char *on, const char *field, const str
 	say(text);
 }
 
-/* ---- what is tried ---- */
+/* ---- calls that are tried ---- */
 
 static void try_identity(void)
 {

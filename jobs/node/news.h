@@ -34,7 +34,7 @@ void news_read(struct news *news);
 void news_drain(struct news *news);
 void news_release(struct news *news); /* { 0 } is fine; the helper is closed elsewhere */
 
-/* ---- in the helper ---- */
+/* ---- functions of the helper ---- */
 
 /* Returns a new object of that kind, to be filled. */
 json_t *news_of(const char *kind);

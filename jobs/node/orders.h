@@ -48,7 +48,7 @@ void orders_done(struct orders *orders, size_t bytes);
  */
 int64_t orders_wait_ms(const struct orders *orders);
 
-/* ---- in the helper ---- */
+/* ---- functions of the helper ---- */
 
 struct orders_reader {
 	int fd;

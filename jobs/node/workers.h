@@ -46,7 +46,7 @@ struct workers {
 
 /* Starts the checkpointer if it is needed and not running. */
 void workers_keep(struct agent *agent);
-/* Same for the uploader, which has the workspace in its hands. */
+/* Does the same for the uploader, which has the workspace in its hands. */
 void workers_keep_uploader(struct agent *agent);
 /* Starts the uploader now, whatever became of the one before. */
 int workers_start_uploader(struct agent *agent, struct err **err);

@@ -37,7 +37,7 @@ static void begin_attempt(struct halt *halt, const struct event *ev)
 	halt->rate = (struct step_rate){ 0 };
 }
 
-/* Same rule as in the flow: a training is told to save, unless it was asked to end before or its
+/* The rule is the flow's: a training is told to save, unless it was asked to end before or its
  * state is not worth saving. */
 static void begin_end(struct halt *halt, const struct event *ev, bool may_save)
 {

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* As compile.mode spells them. */
+/* The names are those of compile.mode. */
 static const char *const mode_names[MODE_COUNT] = { "jit", "aot" };
 
 /* An attempt: its nodes, and when they were held. UTC in milliseconds; 0: not known. */

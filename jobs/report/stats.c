@@ -305,7 +305,7 @@ static int compare_machines(const void *a, const void *b)
 	return strcmp(js_str(x, "host"), js_str(y, "host"));
 }
 
-/* Those that fail most first. */
+/* Lists the machines, those that fail most first. */
 static json_t *machines_json(const json_t *machines)
 {
 	struct stats_exposure all = exposure_of(machines);
@@ -379,7 +379,7 @@ static json_t *between_failures_json(const struct stats_group *group)
 	return mtbf;
 }
 
-/* By bin, zeros left out. */
+/* Returns the bins, zeros left out. */
 static json_t *bins_json(const double values[BIN_COUNT], double *ret_total)
 {
 	json_t *bins = json_object();

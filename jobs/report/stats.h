@@ -33,7 +33,7 @@ enum stats_by {
 	STATS_BY_MONTH,
 	STATS_BY_COUNT
 };
-/* As the command line has them; of STATS_ALL: "all". */
+/* The words of the command line; of STATS_ALL: "all". */
 extern const char *const stats_by_names[STATS_BY_COUNT];
 
 #define STATS_SUSPECT_RUNS   2

@@ -43,7 +43,7 @@ int cache_gate_make(struct driver *driver, struct err **err)
 
 	if (!cache || cache[0] != '/')
 		return 0;
-	/* With the rights that the compiler itself would give: other users may read it. */
+	/* The rights are those that the compiler itself would give: other users may read it. */
 	if (fs_mkdirs_open(cache, 0777, err) == 0)
 		return 0;
 	err_wrap(err, "cannot make the folder of the compile cache");
@@ -233,7 +233,7 @@ static int keep_lease(void *arg, struct err **err)
 	return driver_keep(arg, err);
 }
 
-/* What a manifest tells of the jobs of this plan. */
+/* Returns what a manifest tells of the jobs of this plan. */
 static struct lock_facts facts_of(struct driver *driver, const json_t *plan)
 {
 	const json_t *compile = json_object_get(plan, "compile");

@@ -124,7 +124,7 @@ static bool on_progress(void *arg, const struct sync_sum *sum)
 		return false;
 	if (clock_mono_now().ms - preload->renewed.ms >= KEY_CLAIM_RENEW_MS) {
 		preload->renewed = clock_mono_now();
-		/* Without it another run may copy the same objects: twice, and no harm. */
+		/* A run without the claim may copy the same objects: twice, and no harm. */
 		(void)!key_claim_renew(&preload->claim, &ignored);
 	}
 	return true;
@@ -279,7 +279,7 @@ int cache_preload(struct driver *driver, int64_t *ret_wait_ms, struct err **err)
 	return record(driver, words, err);
 }
 
-/* ---- before a run begins ---- */
+/* ---- view before a run begins ---- */
 
 json_t *cache_preload_view(const json_t *plan)
 {

@@ -27,7 +27,7 @@ struct driver_options {
 	/* Begins the run, or must equal the plan of the existing run. NULL: the run exists, with
 	 * any plan. */
 	const struct plan *plan;
-	/* What a new run is given beside its plan: run.created's `inputs`, of which the parent that
+	/* The inputs of a new run beside its plan: run.created's `inputs`, to which the parent that
 	 * `parent.from` names by its place is added here. NULL: nothing. Not used if the run
 	 * exists. */
 	const json_t *inputs;

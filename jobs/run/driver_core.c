@@ -63,7 +63,7 @@ int driver_try_record(struct driver *driver, struct event *ev, struct err **err)
 	if (appended == 0)
 		return driver_absorb(driver, err);
 	driver->seq = ev->seq;
-	/* As a driver will read it that takes over: this one must decide alike. */
+	/* The plan as a driver will read it that takes over: this one must decide alike. */
 	if (event_decode(journal_appended(driver->journal), &read, &ignored) <= 0)
 		read = *ev;
 	replay_apply(driver, &read);

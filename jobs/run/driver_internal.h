@@ -150,7 +150,7 @@ struct driver {
 	char away_nonce[FLOW_ID_MAX];
 	bool away_recorded;
 	struct mono job_seen_at; /* when the engine last spoke of the job, ms 0: never: own */
-	/* When the journal last took an event or, with no refusal since, was read: own */
+	/* The time when the journal last took an event or, with no refusal since, was read: own */
 	struct mono journal_spoke_at;
 	bool append_fails;  /* the last append was refused: own */
 	bool journal_fails; /* the last failure was the journal's: own */

@@ -85,7 +85,7 @@ void judge_freep(struct judge **judge)
 	*judge = NULL;
 }
 
-/* --- what was measured --- */
+/* --- measured numbers --- */
 
 static double number_of(const json_t *value)
 {
@@ -128,7 +128,7 @@ int judge_compare(struct judge *judge, struct journal *journal, const char *run,
 	return 0;
 }
 
-/* --- in words --- */
+/* --- verdict in words --- */
 
 /* Adds a number; `digits` 0: as many as it has. */
 static void add_number(struct sb *text, double value, int digits)
@@ -262,7 +262,7 @@ static char *words_of(const struct judge *judge, int index, const json_t *row,
 	return sb_take(&text);
 }
 
-/* --- as JSON --- */
+/* --- verdict as JSON --- */
 
 static void put_value(json_t *to, const char *name, double value, bool there)
 {
@@ -363,7 +363,7 @@ void judge_verdict(const struct judge *judge, bool *ret_passed, json_t **ret_gat
 	*ret_reason = reason_of(judge->plan, gates, verdict.passed);
 }
 
-/* --- before anything is measured --- */
+/* --- checks before anything is measured --- */
 
 static int note_event(void *arg, const struct event *ev, json_t *row, struct err **err)
 {

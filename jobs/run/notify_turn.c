@@ -17,7 +17,7 @@
 
 #define TRIES 3
 
-/* One process that delivers a message. */
+/* A process that delivers a message. */
 struct delivery {
 	struct loop *loop;
 	pid_t pid;

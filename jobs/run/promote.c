@@ -76,7 +76,8 @@ static int record_result(struct driver *driver, const struct promotion_result *r
 	return driver_record(driver, &ev, err);
 }
 
-/* What the run was given or has made is not what it was: that does not pass, and is a verdict. */
+/* Records that inputs or results of the run are not what they were: that does not pass, and is a
+ * verdict. */
 static int record_refusal(struct driver *driver, int64_t generation, struct err **why,
 			  struct err **err)
 {

@@ -29,7 +29,7 @@
 /* The model folder of a plan: promote.url, else WORKSPACE/models/NAME. The caller frees it. */
 char *promotion_url(const json_t *plan);
 
-/* What promote.intended says. */
+/* The content of promote.intended. */
 struct promotion_intent {
 	int64_t seq; /* of promote.intended: the journal is read up to it; 0: all that is there */
 	int64_t generation;
@@ -56,7 +56,7 @@ void promotion_result_release(struct promotion_result *result); /* for AUTO() */
 struct promotion_how {
 	bool forced;
 	const char *reason;
-	/* What has become of the data since the run was given it, for the entry: {"changed","gone",
+	/* Changes of the data since the run was given it, for the entry: {"changed","gone",
 	 * "first": URL of the first}; NULL: nothing, or it was not looked at. Borrowed. */
 	const json_t *drift;
 	model_progress_fn progress; /* may be NULL */

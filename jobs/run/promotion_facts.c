@@ -55,7 +55,7 @@ static void add_seconds(json_t *took, const char *member, int64_t ms)
 		js_put(took, member, json_real(js_real(took, member, 0) + (double)ms / 1000));
 }
 
-/* What the next turn is to expect after its training. */
+/* Keeps the times that the next turn is to expect after its training. */
 static void take_time(struct promotion_facts *facts, const struct event *ev)
 {
 	const char *phase;

@@ -21,7 +21,7 @@
 #define DIFFERENCES_TOLD 5   /* of two plans */
 #define TAKE_UP_MS       300 /* before the second try; then twice as long */
 
-/* What submitting needs is checked before the first job, for the stages too. */
+/* Submitting is checked before the first job, for the stages too. */
 static int check_engines(struct driver *driver, struct err **err)
 {
 	for (enum phase phase = PHASE_COUNT; phase-- > 0;) {

@@ -45,7 +45,7 @@ static void shorten(struct series_mark *mark)
 		size_t over = mark->count - SERIES_MARK_LINES;
 		int64_t least = mark->lines[over - 1].at_ms + 1;
 
-		/* Of a single millisecond no service takes so many lines. */
+		/* No service takes so many lines of a single millisecond. */
 		if (least > mark->lines[mark->count - 1].at_ms)
 			gone = over;
 		else if (least > floor)

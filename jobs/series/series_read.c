@@ -62,7 +62,7 @@ static int read_object(void *arg, const struct store_object *object, struct err 
 
 	if (object->size > SERIES_OBJECT_MAX)
 		return 0;
-	/* One that is gone is part of a larger one now. */
+	/* An object that is gone is part of a larger one now. */
 	answer =
 		store_get(reading->place->store, object->key, SERIES_OBJECT_MAX, &bytes, NULL, err);
 	if (answer <= 0)

@@ -27,7 +27,7 @@ struct series_stream {
 	bool is_new, is_ended, is_off;
 };
 
-/* ---- what is kept ---- */
+/* ---- readings that are kept ---- */
 
 static int on_block(void *arg, struct series_block *block, struct err **err)
 {

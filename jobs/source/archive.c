@@ -73,7 +73,7 @@ bool archive_link_inside(const char *path, const char *target)
 		size_t len = strcspn(target, "/");
 
 		if (part_is(target, len, "..")) {
-			/* After a name, ".." leads to where a link of that name points. */
+			/* A ".." after a name leads to where a link of that name points. */
 			if (named || depth == 0)
 				return false;
 			depth--;

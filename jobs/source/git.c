@@ -336,8 +336,8 @@ static int compare_index(struct repo *repo, struct err **err)
 	return 0;
 }
 
-/* Both ids are digests of content, so an index and a commit that were once the same always are. An
- * index may be written without its checksum, which is zeros then. */
+/* An index and a commit have digests of content as ids, so those that were once the same always
+ * are. An index may be written without its checksum, which is zeros then. */
 static void find_mark(struct repo *repo)
 {
 	const git_oid *index = git_library.index_checksum(repo->index), none = { 0 };

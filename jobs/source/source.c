@@ -167,7 +167,7 @@ int source_file_digest(const char *path, char ret[SHA256_HEX], struct err **err)
 	return 0;
 }
 
-/* --- both --- */
+/* --- trees and commits --- */
 
 /* Moves the tree's names to the pin. */
 static void move_files(struct source_tree *tree, struct source_pin *pin)

@@ -158,7 +158,7 @@ void rules_environment(struct binder *binder); /* env, secrets, env_file, pass_e
  * end. */
 bool spec_has_toolkit(const struct spec *spec);
 void rules_sagemaker(struct binder *binder);
-/* What goes together: machines, images, versions (compatibility.h). */
+/* rules for machines, images and versions that go together (compatibility.h) */
 void rules_compatibility(struct binder *binder);
 void rules_modes(struct binder *binder);   /* benchmark and debug */
 void rules_retrain(struct binder *binder); /* data, gate, promote and their like */

@@ -41,7 +41,7 @@ json_t *spec_gate(const struct spec *spec)
 		json_array_append_new(gate, entry);
 	json_array_foreach (spec_get(spec, SPEC_GATE), i, written) {
 		entry = json_deep_copy(written);
-		/* What the other forms do not read. */
+		/* Members that the other forms do not read. */
 		if (!json_object_get(entry, "max_drop")) {
 			json_object_del(entry, "direction");
 			json_object_del(entry, "confidence");

@@ -70,7 +70,7 @@ char *problem_format(const struct problem *problem);
 
 struct spec;
 
-/* What a command line adds to the file, each NULL-terminated, or NULL. */
+/* Changes by a command line on top of the file, each NULL-terminated, or NULL. */
 struct spec_changes {
 	char *const *uses; /* names of profiles, the later on top */
 	char *const *sets; /* "path=value", above all profiles */
@@ -175,8 +175,8 @@ const char *spec_file(const struct spec *spec);
 /* Returns the catalogue's data on resources.instance, as instance.h defines them; NULL if the
  * spec names no instance, or leaves it to this machine ("auto"). */
 const json_t *spec_instance(const struct spec *spec);
-/* What this machine is and shows, beside the type that it is said to be: a plan of engine local
- * keeps it as "here". {"by": "spec" or "metadata", "devices", "gpus", "vcpus", "ram_bytes",
+/* The facts that this machine shows, beside the type that it is said to be: a plan of engine local
+ * keeps them as "here". {"by": "spec" or "metadata", "devices", "gpus", "vcpus", "ram_bytes",
  * "written": where "auto" was written}, or {"unknown": why nobody says the type}. NULL: not looked
  * at. Borrowed; the other takes it over. */
 const json_t *spec_here(const struct spec *spec);

@@ -29,7 +29,7 @@ struct manifest_head {
 	uint64_t form; /* identifies byte order and record size */
 };
 
-/* On-disk form of a row. */
+/* A row on disk. */
 struct manifest_record {
 	uint64_t sum; /* checksum of all bytes after this member */
 	uint32_t len; /* length of the record with tag, key and padding */
@@ -270,7 +270,7 @@ void manifest_add(struct manifest *m, const struct manifest_row *row)
 		manifest_flush(m);
 }
 
-/* --- both --- */
+/* --- reading and writing --- */
 
 static bool is_below(const char *key, const char *only)
 {

@@ -322,7 +322,7 @@ static int give_name(const struct staged_write *staged, struct staged_write_file
 		return file->why ? 0 : write_error(staged, file, failed, err);
 	}
 	file->named = true;
-	/* After the rename, which changes the ctime. */
+	/* The time is read after the rename, which changes the ctime. */
 	return fstat(file->fd, &file->st) < 0 ? write_error(staged, file, errno, err) : 0;
 }
 

@@ -107,7 +107,7 @@ int store_delete(struct store *store, const char *key, struct err **err);
  * file (mode 0600): 1 if done, 0 if absent. Both return -1 with an error. */
 int store_upload(struct store *store, const char *path, const char *key, struct err **err);
 int store_download(struct store *store, const char *key, const char *path, struct err **err);
-/* As store_upload(), of an open file that may have no name, from its beginning: its position is
+/* Like store_upload(), of an open file that may have no name, from its beginning: its position is
  * there. The caller closes it. */
 int store_upload_file(struct store *store, int fd, const char *key, struct err **err);
 

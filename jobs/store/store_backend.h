@@ -49,7 +49,7 @@ struct store_backend {
 		    char ret_sha256[SHA256_HEX], struct err **err);
 	/* Opens the store as the remote side of a sync: see transfer_backend.h. */
 	int (*backend)(struct store *store, struct transfer_backend **ret, struct err **err);
-	/* As store_sha256_all(). NULL: objects are files, which all cores read. */
+	/* Like store_sha256_all(). NULL: objects are files, which all cores read. */
 	void (*digests)(struct store *store, struct store_digest *digests, size_t count);
 };
 

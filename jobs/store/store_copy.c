@@ -164,7 +164,7 @@ static int copy_file(struct store_dir *from, const struct store_object *object,
 	return found < 0 ? -1 : 1;
 }
 
-/* To or from a service: the bytes go through a file of a directory store. */
+/* Copies to or from a service: the bytes go through a file of a directory store. */
 static int copy_over(struct store *from, const struct store_object *object, struct store *to,
 		     const char *key, struct err **err)
 {

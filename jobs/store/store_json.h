@@ -5,7 +5,7 @@
 #include "jobs/base/text/js.h"
 #include "jobs/store/store.h"
 
-/* As store_get(), with a new reference. If the object is not JSON, it is there, but `ret` is
+/* Like store_get(), with a new reference. If the object is not JSON, it is there, but `ret` is
  * NULL. */
 int store_json_get(struct store *store, const char *key, size_t max, json_t **ret,
 		   char ret_tag[STORE_TAG], struct err **err);

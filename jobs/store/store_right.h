@@ -12,7 +12,7 @@
 #define STORE_RIGHT_PROBES ".stoker-doctor/"
 #define STORE_RIGHT_PROBE  "probe"
 
-/* In the order in which they are tried: later ones need the object of the second. */
+/* Rights in the order in which they are tried: later ones need the object of the second. */
 enum store_right { STORE_RIGHT_LIST, STORE_RIGHT_PUT, STORE_RIGHT_GET, STORE_RIGHT_DELETE };
 
 /* Tries it with an empty object of this key; of LIST, with a listing of what begins so.

@@ -18,7 +18,7 @@ struct store_s3 {
 /* Makes the client unless there is one. */
 int store_s3_client(struct store_s3 *store, struct err **err);
 
-/* As store_sha256_all(). */
+/* Like store_sha256_all(). */
 void store_s3_digests(struct store *store, struct store_digest *digests, size_t count);
 
 #endif

@@ -108,8 +108,8 @@ static int local_open(struct sync *sync)
 		      O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 }
 
-/* Both sides have the key: returns 1 if the content is the same, 0 if not, -1 with an error.
- * `ret` is the row to remember; its key is NULL if there is nothing to remember. */
+/* Compares a key that both sides have: returns 1 if the content is the same, 0 if not, -1 with an
+ * error. `ret` is the row to remember; its key is NULL if there is nothing to remember. */
 static int is_same(struct sync *sync, struct manifest_row *ret, struct err **err)
 {
 	const struct transfer_backend_row *remote = &sync->remote_row;

@@ -17,8 +17,8 @@ struct proc_id {
 	char boot_id[37];     /* /proc/sys/kernel/random/boot_id */
 };
 
-/* How to start a process. A negative fd means /dev/null, a NULL cwd the current one. The child
- * leads a new session, has default signal handling, no signal blocked and inherits no other
+/* The settings of a new process. A negative fd means /dev/null, a NULL cwd the current one. The
+ * child leads a new session, has default signal handling, no signal blocked and inherits no other
  * descriptor. */
 struct proc_start {
 	const char *program; /* a path, relative to cwd; nothing is searched */

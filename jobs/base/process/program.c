@@ -46,7 +46,8 @@ void program_begin(void)
 
 	if (!file || !is_loader(file))
 		return;
-	/* Both are part of the C library; all others are modules of the machine. */
+	/* The sources `files` and `dns` are part of the C library; all others are modules of the
+	 * machine. */
 	(void)__nss_configure_lookup("hosts", "files dns");
 	(void)__nss_configure_lookup("passwd", "files");
 	(void)__nss_configure_lookup("services", "files");

@@ -36,8 +36,8 @@ struct scratch {
 struct regex {
 	pcre2_code *code;
 	size_t groups;
-	/* Where a match begins with a known text, most searches end without PCRE2, whose calls cost
-	 * more than to look for that. */
+	/* A known text at the beginning of a match ends most searches without PCRE2, whose calls
+	 * cost more than to look for that. */
 	char prefix[PATTERN_TEXT_PREFIX];
 	size_t prefix_len;
 	struct scratch *scratch;

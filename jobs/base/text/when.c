@@ -31,7 +31,7 @@ static struct tm local_of(struct utc at)
 
 const char *when_instant(struct utc at, struct utc now, bool terminal, char ret[WHEN_TEXT])
 {
-	/* In English, like all that stoker says, whatever the locale. */
+	/* Names of months are English, like all that stoker says, whatever the locale. */
 	static const char months[12][4] = { "Jan", "Feb", "Mar", "Apr", "May", "Jun",
 					    "Jul", "Aug", "Sep", "Oct", "Nov", "Dec" };
 	struct tm then = local_of(at), today = local_of(now);

@@ -136,7 +136,7 @@ struct line_reader {
 	 * restore() reads it into fresh state; false if it is damaged. */
 	json_t *(*keep)(const void *memory);
 	bool (*restore)(void *memory, const json_t *kept);
-	/* As compile_kind.scan, which gets the same pieces and reads all other messages. A piece
+	/* Like compile_kind.scan, which gets the same pieces, but reads all other messages. A piece
 	 * that does not begin at 0 continues the piece of the call before. */
 	bool (*scan)(void *memory, const char *text, size_t len, size_t *at,
 		     struct graph_note *ret);

@@ -142,8 +142,9 @@ char *machine_cpu(void)
 	char text[CPUINFO_BYTES + 1];
 	int failed = read_cpuinfo(text);
 
-	/* Without it the processor has another name, and a cache that it filled looks like another
-	 * processor's: an attempt would be lost to a moment without descriptors or memory. */
+	/* Without /proc/cpuinfo the processor has another name, and a cache that it filled looks
+	 * like another processor's: an attempt would be lost to a moment without descriptors or
+	 * memory. */
 	for (int i = 0; failed && failed != ENOENT && i < AGAIN; i++) {
 		cancel_pause_briefly(AGAIN_MS << i);
 		failed = read_cpuinfo(text);

@@ -182,7 +182,7 @@ const struct compile_kind neuron_kind = {
 			    "NEURON_COMPILE_CACHE_URL",
 	.environment = neuron_environment,
 	.neutral = neuron_neutral,
-	/* By its name this variable belongs to the runtime, but graphs depend on it: the number of
+	/* This variable belongs to the runtime by its name, but graphs depend on it: the number of
 	 * physical cores per logical core. */
 	.not_neutral = "NEURON_RT_VIRTUAL_CORE_SIZE",
 	.steering = neuron_steering,

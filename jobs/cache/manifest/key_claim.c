@@ -130,7 +130,8 @@ static int write_over(const struct key_claim *claim, const struct there *there, 
 	return written < 0 ? err_wrap(err, "cannot write the claim on the graph key") : written;
 }
 
-/* How long a claim must stay unchanged before it is stale: its holder's valid_ms, within bounds. */
+/* The time that a claim must stay unchanged before it is stale: its holder's valid_ms, within
+ * bounds. */
 static int64_t stale_after_ms(const struct there *there)
 {
 	int64_t valid_ms = js_int(there->object, "valid_ms", KEY_CLAIM_VALID_MS);

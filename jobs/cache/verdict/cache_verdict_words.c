@@ -12,8 +12,8 @@ static char *behind_colon(const char *text)
 	return text ? mem_format(": %s", text) : mem_copy("");
 }
 
-/* Why the compiler did not produce a graph, as far as known: from the log stored with the graph,
- * else from the job's logs, which may be about another graph. */
+/* The reason why the compiler did not produce a graph, as far as known: from the log stored with
+ * the graph, else from the job's logs, which may be about another graph. */
 static char *failure_of(const struct graph_tally *tally, const struct tally_graph *graph,
 			const struct cache_verdict_entry *entry)
 {

@@ -9,8 +9,8 @@
 
 #include "jobs/cache/kinds/compile_kind.h"
 
-/* For compile_kind.inspect. Bytes after the end of a zlib stream are accepted, as by JAX; an
- * unknown format is ENTRY_PARTIAL. */
+/* A function for compile_kind.inspect. Bytes after the end of a zlib stream are accepted, as by
+ * JAX; an unknown format is ENTRY_PARTIAL. */
 int stream_check_inspect(int fd, enum entry_state *ret_state, const char **ret_why);
 
 #endif

@@ -47,7 +47,7 @@
 
 extern const struct engine_ops batch_ops;
 
-/* Of CloudWatch Logs, of jobs whose definition names no other. */
+/* The group in CloudWatch Logs of jobs whose definition names no other. */
 #define BATCH_LOG_GROUP "/aws/batch/job"
 
 /* ---- batch_check.c: what jobs of a plan need of the service; pure ----------------------- */

@@ -171,7 +171,7 @@ int batch_stop_lost(struct batch *batch, struct batch_job *job, struct err **err
 	return stop_for_nodes(batch, job, err);
 }
 
-/* ---- how it ended --------------------------------------------------------------------------- */
+/* ---- reason of an end ----------------------------------------------------------------------- */
 
 static const json_t *node_of(const struct batch_job *job, int node)
 {

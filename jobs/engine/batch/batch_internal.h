@@ -182,7 +182,7 @@ void batch_wait_words(const char *status, const char *reason, int64_t waited_ms,
 bool batch_never_runs(const char *reason);
 /* Writes the service's words on the end of a job or node, including its origin. */
 void batch_end_words(const json_t *job, struct sb *ret);
-/* Same without the origin: a node ends with its job, which has that. */
+/* Does the same without the origin: a node ends with its job, which has that. */
 void batch_node_words(const json_t *node, struct sb *ret);
 /* True if stoker gave the reason (NULL: no). */
 bool batch_is_ours(const char *reason);

@@ -258,7 +258,7 @@ json_t *agent_delivery_env_planned(const json_t *plan, const char *workspace,
 	return env;
 }
 
-/* ---- for people ---- */
+/* ---- output for people ---- */
 
 static char *link_words(void)
 {

@@ -90,8 +90,8 @@ json_t *agent_delivery_helper_volumes(void);
 int agent_delivery_env(const json_t *plan, const char *workspace, const struct engine_job *job,
 		       json_t **ret, struct utc *ret_ends, struct err **err);
 
-/* Same as agent_delivery_env() before there is a run, with "<link>" and the like for values that
- * only a submission has. Sends nothing. */
+/* Does the same as agent_delivery_env() before there is a run, with "<link>" and the like for
+ * values that only a submission has. Sends nothing. */
 json_t *agent_delivery_env_planned(const json_t *plan, const char *workspace,
 				   const struct engine_job *job);
 

@@ -281,7 +281,8 @@ static int local_find(struct engine *engine, const char *name, const char *prefi
 #define START_TRIES    4
 #define START_PAUSE_MS 100 /* doubled with each try */
 
-/* One agent that cannot be started costs those that were: for what may pass it is tried again. */
+/* If one agent cannot be started, those that were are lost: a start that failed for what may pass
+ * is tried again. */
 static int start_patiently(const struct local *local, const char *prefix, struct start *start,
 			   int node, struct proc_id *ret, struct err **err)
 {

@@ -117,7 +117,8 @@ static int load_node(const struct local *local, const char *prefix, struct local
 	int there;
 
 	if (node->id.pid == 0) {
-		/* Neither in the record nor found by the scan; its report may name it. */
+		/* The agent is neither in the record nor found by the scan; its report may name
+		 * it. */
 		AUTO(node_report_release) struct node_report report = { 0 };
 
 		if (local_record_load_report(local, prefix, rank, token, &report, err) < 0)
@@ -205,7 +206,7 @@ int local_view_kill_orphans(const struct local_view *view, struct err **err)
 	for (int i = 0; i < scans && killed == 0 && count >= 0; i++) {
 		count = local_scan_processes(view->record.token, view->order, found, FOUND_MAX,
 					     err);
-		/* One that could not be signalled lives as well. */
+		/* A process that could not be signalled counts too: it lives. */
 		for (int k = 0; k < count; k++, killed++)
 			(void)!local_scan_signal(&found[k].id, SIGKILL);
 	}

@@ -24,8 +24,8 @@
 #define SAGEMAKER_STALE_MS 120000
 /* Time between two requests to stop a job. */
 #define SAGEMAKER_STOP_MS 30000
-/* How long the end of a job without a report is held back for its log, which CloudWatch shows some
- * seconds later. */
+/* The time for which the end of a job without a report is held back for its log, which CloudWatch
+ * shows some seconds later. */
 #define SAGEMAKER_LOG_MS 15000
 
 /* Time after a job's end for which the service is asked about machines that may be kept. */
@@ -76,7 +76,7 @@ int sagemaker_nodes(const struct sagemaker *sagemaker);
 /* Sends one request with this body; returns as aws_perform(). */
 int sagemaker_call(struct sagemaker *sagemaker, enum aws_operation operation, const json_t *body,
 		   struct aws_reply *ret, struct err **err);
-/* Same with a body that holds the name of a training job alone. */
+/* Does the same with a body that holds the name of a training job alone. */
 int sagemaker_call_by_name(struct sagemaker *sagemaker, enum aws_operation operation,
 			   const char *name, struct aws_reply *ret, struct err **err);
 /* Returns the training job of this name, new if there was none. */

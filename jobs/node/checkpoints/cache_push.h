@@ -24,7 +24,7 @@ void cache_push_freep(struct cache_push **push); /* for AUTO() */
 typedef void (*cache_push_fn)(void *arg);
 int cache_push_scan(struct cache_push *push, bool at_end, cache_push_fn fn, void *arg,
 		    struct err **err);
-/* Same as cache_push_scan(), but returns a new reference to the checkpointer's news of it
+/* Does the same as cache_push_scan(), but returns a new reference to the checkpointer's news of it
  * (checkpointer.h); NULL if it has none. */
 json_t *cache_push_news(struct cache_push *push, bool at_end, cache_push_fn fn, void *arg);
 

@@ -11,8 +11,8 @@
  * LEAVING_PAUSE_MS. */
 #define LEAVING_MS       ((int64_t)60 * 1000)
 #define LEAVING_PAUSE_MS 1000
-/* How long a node is waited for that has said nothing at all: its command has probably never begun,
- * or all of its words are lost. */
+/* The wait for a node that has said nothing at all: its command has probably never begun, or all of
+ * its words are lost. */
 #define UNHEARD_MS 20000
 
 static const json_t *parts_of(const struct checkpoint_coordinator *coordinator, int node)

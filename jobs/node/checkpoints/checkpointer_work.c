@@ -399,7 +399,7 @@ static void last_pass(struct work *work)
 		return;
 	work->away = false;
 	work->last = true;
-	/* There is no later time for what was put aside. */
+	/* Checkpoints that were put aside have no later time. */
 	checkpoint_watch_again(work->watch);
 	checkpoint_watch_quiet_verified(work->watch, 0);
 	if (!work->cut)

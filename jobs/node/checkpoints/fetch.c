@@ -108,7 +108,7 @@ static int fetch_data(const struct agent_config *config, struct err **err)
 	/* Each shard brings its own. */
 	if (!folder || order->tasks.shards > 0)
 		return 0;
-	/* What an earlier start left may be of another manifest. */
+	/* The files of an earlier start may be of another manifest. */
 	if (fs_remove_tree(folder, err) < 0 ||
 	    data_fetch_objects(manifest, order->data_base, folder, err) < 0)
 		return err_wrap(err, "cannot fetch the data");

@@ -29,7 +29,7 @@ void passed_release(struct passed *passed); /* for AUTO() */
 /* To be called after a look of the watch: reports incomplete checkpoints, and names that are not
  * those of a checkpoint. */
 void passed_report(struct passed *passed, struct ckpt_watch *watch);
-/* Same, on node 0 of several that have no folder in common. */
+/* Does the same on node 0 of several that have no folder in common. */
 void passed_report_coordinated(struct passed *passed,
 			       const struct checkpoint_coordinator *coordinator);
 /* Called for a marked checkpoint: reports it if the next attempt would not choose its step. */

@@ -87,7 +87,7 @@ void command_end_begin(struct agent *agent, int status)
 	command_stop_signal(agent, SIGTERM);
 }
 
-/* ---- what the checkpointer has left to do ---- */
+/* ---- the checkpointer's last work ---- */
 
 /* True if nothing hurries the command: it ends by itself, or was asked to save first. Then what
  * it saved counts. */

@@ -24,7 +24,7 @@
 #define DRAIN_BYTES ((size_t)4 << 20)
 #define DRAIN_MS    10000
 
-/* ---- its output ---- */
+/* ---- output of the command ---- */
 
 /* More than this waits in the pipe, and so holds the command back, and not in our memory. */
 #define BEHIND_BYTES ((size_t)1 << 20)
@@ -120,7 +120,7 @@ int command_watch_open(struct agent *agent, int *ret_write_fd, struct err **err)
 	return 0;
 }
 
-/* ---- its end ---- */
+/* ---- end of the command ---- */
 
 /* True if the log waits for the process that writes it: only then is it known whether it is kept.
  */

@@ -97,7 +97,7 @@ void health_join_round(struct checkup *c, const json_t *orders)
 		(void)!health_tell_own(c, "done", &ignored);
 }
 
-/* ---- how it can be tested --------------------------------------------------------------- */
+/* ---- choice of the test ----------------------------------------------------------------- */
 
 /* True if ssh gets to that machine without a prompt. */
 static bool reaches(struct checkup *c, char *ssh, const char *addr)

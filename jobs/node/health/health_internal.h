@@ -116,7 +116,8 @@ char *health_hung_words(const struct checkup *c, const char *what, struct mono f
  * NULL with the figures added to `figures` as `name`, or what went wrong; the caller frees it. */
 char *health_run_nccom(struct checkup *c, const char *operation, int ranks, const json_t *hosts,
 		       struct mono end, const char *name, json_t *figures);
-/* Same as an all-reduce among `nodes` nodes by torchrun; this node is number `rank` of them. */
+/* Does the same as an all-reduce among `nodes` nodes by torchrun; this node is number `rank` of
+ * them. */
 char *health_run_torch(struct checkup *c, int nodes, int rank, const char *addr, int64_t port,
 		       struct mono end, const char *name, json_t *figures);
 
@@ -178,7 +179,7 @@ char *health_common_failure(const json_t *nodes);
 /* True if the node is in such a list. */
 bool health_is_sick(const json_t *sick, int node);
 json_t *health_sick_row(const json_t *nodes, int node, const char *words);
-/* Same for the figure that health_test_across() measured. */
+/* Does the same as health_compare_nodes() for the figure that health_test_across() measured. */
 void health_compare_across(struct checkup *c, const json_t *across, const struct baseline *baseline,
 			   json_t *warned);
 /* Adds all measured figures to the baseline, as it is by now. */

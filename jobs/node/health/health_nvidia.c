@@ -26,7 +26,7 @@
 #define REMAPPED    "remapped_rows.pending"
 #define FAILED      "remapped_rows.failure"
 
-/* ---- what nvidia-smi is asked -------------------------------------------------------- */
+/* ---- calls of nvidia-smi ------------------------------------------------------------- */
 
 struct answer {
 	json_t *rows; /* owned; NULL: it gave none that can be read */
@@ -269,7 +269,7 @@ static int look_at(struct checkup *c, const json_t *gpus, const char *check, con
 						   i, broken);
 			if (!health_smi_count(shown, &count))
 				continue;
-			/* That none failed does not say that none waits. */
+			/* A count of failed repairs that is 0 does not say that no repair waits. */
 			is_told |= strcmp(counters[n].column, FAILED) != 0;
 			if (count > 0)
 				health_checkup_say(c, check, ROW_SICK, "GPU %zu has %s", i,

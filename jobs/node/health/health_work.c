@@ -30,7 +30,7 @@ int64_t health_longest_ms(const struct agent_config *config)
 				  : config->claim_wait_ms + 3 * timeout + 2 * SLACK_MS;
 }
 
-/* ---- what it works with ------------------------------------------------------------- */
+/* ---- environment and folder --------------------------------------------------------- */
 
 /* The training's compile cache is left alone: what a test compiles stays here. The place on node 0
  * where the training's collectives meet is dropped too: a test of one node alone would meet all
@@ -150,7 +150,7 @@ static void release(struct checkup *c)
 	json_decref(c->figures);
 }
 
-/* ---- this node ------------------------------------------------------------------------ */
+/* ---- checks of this node -------------------------------------------------------------- */
 
 /* Once something is wrong, the checks that take time are skipped. */
 static void check_node(struct checkup *c)

@@ -316,7 +316,7 @@ char *agent_config_data_dir(const struct agent_config *config)
 		       : NULL;
 }
 
-/* Where a model of the order is once it was fetched: fetch.h. */
+/* Returns the path of a model of the order once it was fetched: fetch.h. */
 static char *model_path(const struct agent_config *config, const struct order_model *model,
 			const char *folder)
 {

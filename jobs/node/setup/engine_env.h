@@ -43,7 +43,7 @@ struct engine_env {
 int engine_env_read(const char *rank, int nodes, struct engine_env *ret, struct err **err);
 void engine_env_release(struct engine_env *platform); /* for AUTO(); { 0 } is fine */
 
-/* Same from SageMaker's file, or one that stands for it. */
+/* Does the same from SageMaker's file, or one that stands for it. */
 int engine_env_sagemaker(const char *path, int nodes, struct engine_env *ret, struct err **err);
 
 #endif

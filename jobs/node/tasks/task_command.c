@@ -110,7 +110,7 @@ json_t *task_command_readings(const struct task_command *c, json_t **ret_invalid
 	return values;
 }
 
-/* ---- its output ---- */
+/* ---- output of the command ---- */
 
 static void close_pipe(struct task_command *c)
 {
@@ -131,7 +131,8 @@ static bool read_pipe(struct task_command *c, struct turn turn)
 		ssize_t len = read(c->pipe_fd, buffer, sizeof buffer);
 
 		if (len > 0) {
-			/* Who reads it may be gone; the command goes on, as it would without us. */
+			/* The reader of the output may be gone; the command goes on, as it would
+			 * without the runner. */
 			(void)!fs_write_full(STDOUT_FILENO, buffer, (size_t)len);
 			read_lines(c, buffer, (size_t)len);
 			turn_spend(&turn, (size_t)len);
@@ -152,7 +153,7 @@ static void on_output(void *arg)
 		close_pipe(c);
 }
 
-/* ---- its end ---- */
+/* ---- end of the command ---- */
 
 static void on_kill(void *arg)
 {
@@ -208,7 +209,7 @@ static void on_stop(void *arg)
 	}
 }
 
-/* ---- one run ---- */
+/* ---- one run of the command ---- */
 
 bool task_command_stopping(const struct task_command *c)
 {

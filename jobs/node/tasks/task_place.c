@@ -227,7 +227,7 @@ static int delete_surplus(struct finish *finish, struct store *store, struct err
 		if (store_delete(store, json_string_value(key), err) < 0)
 			return err_wrap(err, "cannot delete the outputs of a superseded attempt");
 	json_array_foreach (finish->surplus, i, key) {
-		/* Its folder, "<task>/<attempt>.<restart>", is empty now. */
+		/* The folder of the key, "<task>/<attempt>.<restart>", is empty now. */
 		const char *text = json_string_value(key), *slash = strchr(text, '/');
 		AUTO(auto_free) char *path = NULL;
 
@@ -270,7 +270,7 @@ static int make_list(struct finish *finish, task_done_fn done, void *arg, struct
 	return 0;
 }
 
-/* Whoever may list the folder of the outputs may read the list of them. */
+/* The list gets the folder's rights: users who may list the outputs may read it. */
 static int write_list(const struct finish *finish, const struct store *store, struct err **err)
 {
 	AUTO(auto_free) char *path = fs_join(store_directory(store), TASK_MANIFEST);

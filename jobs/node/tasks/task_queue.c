@@ -36,7 +36,7 @@ static char *of_start(const struct task_queue *queue, const char *what, int node
 	return mem_format("%s-%lld.%lld-%d.json", what, attempt, restart, node);
 }
 
-/* ---- what is done ---- */
+/* ---- tasks that are done ---- */
 
 static void set_state(struct task_queue *queue, int64_t index, enum task_state state)
 {

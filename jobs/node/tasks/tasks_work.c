@@ -54,7 +54,7 @@ static void work_release(struct task_runner *work)
 	free(work->cut);
 }
 
-/* ---- what is told ---- */
+/* ---- messages to the agent ---- */
 
 static void say_task(const struct task_runner *work, bool at_work)
 {
@@ -149,7 +149,8 @@ static bool is_trial(const struct task_runner *work)
 	return work->config.order->scratch;
 }
 
-/* What the command has of its task goes into its environment by way of the config. */
+/* Begins the task. The command learns of its task by its environment, which is made from the
+ * config. */
 static int begin(struct task_runner *work, struct err **err)
 {
 	node_task_at(&work->config, work->index, &work->task);
@@ -174,7 +175,7 @@ static int begin(struct task_runner *work, struct err **err)
 	return task_place_make(&work->place, err);
 }
 
-/* Of the items a node has those of its shard alone: all of them may not fit on its disk. */
+/* Fetches the items of the node's shard: all items may not fit on its disk. */
 static int fetch_shard(struct task_runner *work, struct err **err)
 {
 	AUTO(auto_free) char *folder = agent_config_data_dir(&work->config);
@@ -223,7 +224,7 @@ static int run(struct task_runner *work, int *ret_status, struct err **err)
 				ret_status, err);
 }
 
-/* ---- its result ---- */
+/* ---- result of a task ---- */
 
 /* Only an evaluation is measured. */
 static int put_metrics(struct task_runner *work, json_t *body, struct err **err)

@@ -157,7 +157,7 @@ static void do_log(struct carrier *carrier, const json_t *order, const char *byt
 	carrier->say(carrier->arg, line);
 }
 
-/* Where the workspace is not a directory, the agent itself writes the log. */
+/* If the workspace is not a directory, the agent itself writes the log. */
 static void do_grown(struct carrier *carrier, const json_t *order, const char *bytes, size_t len)
 {
 	struct log_growth growth = { .at = { js_int(order, "at", 0) },

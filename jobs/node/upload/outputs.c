@@ -201,7 +201,7 @@ void outputs_signalled(struct agent *agent)
 		set_timer(agent);
 }
 
-/* ---- what is told ---- */
+/* ---- report and messages ---- */
 
 /* Adds what the helper counted, as far as it did. */
 static void add_counts(struct node_report_outputs *outputs, const json_t *said)

@@ -54,7 +54,7 @@ static void bringing_release(struct bringing *b)
 	free(b->root);
 }
 
-/* ---- what is told ---- */
+/* ---- messages to the agent ---- */
 
 static json_t *counts(const struct bringing *b, const char *kind)
 {

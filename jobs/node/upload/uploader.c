@@ -13,7 +13,7 @@
 
 #define HEAR_MS 200 /* between two looks for a signal */
 
-/* ---- its life ---- */
+/* ---- start and end ---- */
 
 void uploader_init(struct uploader *uploader, struct loop *loop, uploader_fn fn, void *arg)
 {

@@ -223,7 +223,7 @@ static int64_t log_pause(const struct rounds *rounds)
 	return aged < LOG_MS ? LOG_MS : aged > LOG_SLOW_MS ? LOG_SLOW_MS : aged;
 }
 
-/* ---- what is to be seen there ---- */
+/* ---- signs in the workspace ---- */
 
 static void say(void *arg, json_t *line)
 {
@@ -271,7 +271,7 @@ static void check_workspace(struct rounds *rounds)
 		say_once(rounds, UPLOADER_PEER_FAILED);
 }
 
-/* ---- what nodes tell each other ---- */
+/* ---- messages between nodes ---- */
 
 /* Uploads the pace of a node with steps in its output, as often as its log. */
 static void upload_step_rate(struct rounds *rounds)

@@ -272,9 +272,9 @@ static void read_schedule(struct usage_host *host, struct usage_process *process
 	process->wait_ns = strtoull(at, &at, 10);
 }
 
-/* How busy the process was, by what it had used at the last reading; one that began since then had
- * used nothing. The main thread is busy while it waits for a core, too, so that a crowded machine
- * does not make a process look idle. */
+/* Rates how busy the process was, by what it had used at the last reading; one that began since
+ * then had used nothing. The main thread is busy while it waits for a core, too, so that a crowded
+ * machine does not make a process look idle. */
 static void rate(const struct usage_host *host, struct usage_process *process, double seconds)
 {
 	const struct usage_process none = { 0 }, *was;

@@ -48,7 +48,7 @@ static const struct usage_tool_kind kinds[USAGE_TOOLS] = {
 	  .parse = usage_parse_nvidia },
 };
 
-/* ---- its end ---- */
+/* ---- end of a tool ---- */
 
 static void close_output(struct usage_tool *tool)
 {
@@ -75,7 +75,7 @@ static void give_up(struct usage_tool *tool, const char *why)
 	free(TAKE(tool->program));
 }
 
-/* ---- its lines ---- */
+/* ---- lines of a tool ---- */
 
 static void take_line(struct usage_tool *tool, const char *line, size_t len)
 {
@@ -124,7 +124,7 @@ static void on_output(void *arg)
 	}
 }
 
-/* ---- its start ---- */
+/* ---- start of a tool ---- */
 
 /* Returns a descriptor from which the text can be read; -1: there is none. */
 static int input_of(const struct usage_tool_kind *kind)
@@ -203,7 +203,7 @@ void usage_tools_start(struct usage_tool *tools, const struct command_env *env, 
 	}
 }
 
-/* ---- its life ---- */
+/* ---- tools of a node ---- */
 
 void usage_tools_stop(struct usage_tool *tools)
 {

@@ -62,8 +62,8 @@ void html_json(struct sb *out, const json_t *value)
 {
 	AUTO(auto_free) char *line = js_line(value);
 
-	/* These stand in strings alone, where the escape means the same. js_line() has escaped
-	 * controls, and separators of lines. */
+	/* These characters stand in strings alone, where the escape means the same. js_line() has
+	 * escaped controls, and separators of lines. */
 	for (const char *c = line; *c; c++) {
 		if (*c == '<' || *c == '>' || *c == '&')
 			sb_addf(out, "\\u%04x", (unsigned)*c);

@@ -32,7 +32,7 @@
 #include "jobs/base/sb.h"
 #include "jobs/base/text/js.h"
 
-/* How every report begins, and no other file. */
+/* The beginning of every report, and of no other file. */
 #define PAGE_BEGIN                                                                                 \
 	"<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"                  \
 	"<meta name=\"generator\" content=\"stoker report\">\n"

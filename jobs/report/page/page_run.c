@@ -95,7 +95,7 @@ void page_outcome(struct sb *out, const json_t *run)
 	}
 }
 
-/* ---- what was asked ---- */
+/* ---- settings of a run ---- */
 
 /* Appends the settings below a path of the spec, one a row. */
 static void add_settings(struct sb *out, const char *path, const json_t *value)
@@ -313,7 +313,7 @@ void page_nodes(struct sb *out, const json_t *run)
 	page_table_end(out);
 }
 
-/* ---- what the nodes did ---- */
+/* ---- usage of the nodes ---- */
 
 static void add_rules(struct sb *out)
 {
@@ -363,7 +363,7 @@ void page_usage(struct sb *out, const json_t *run)
 	add_rules(out);
 }
 
-/* ---- how to repeat it ---- */
+/* ---- repetition of a run ---- */
 
 void page_repeat(struct sb *out, const json_t *run)
 {

@@ -54,7 +54,7 @@ static int release_kept(struct driver *driver, bool next, struct err **err)
 
 	if (!may_be_kept(driver))
 		return 0;
-	/* By now phase 1 may be another stage's: that of the training has the training's engine. */
+	/* Phase 1 may be another stage's by now: that of the training has the training's engine. */
 	if (payer == PHASE_PRECOMPILE)
 		payer = PHASE_TRAIN;
 	if (job_engine_enter(driver, payer, err) < 0)

@@ -130,7 +130,7 @@ static int gather_logs(struct attempt_watch *watch, struct end_evidence *ret, st
 	return 0;
 }
 
-/* Why the agents stopped the command, as the flow calls it. */
+/* Returns why the agents stopped the command, as the flow calls it. */
 static enum failure_stopped stopped_of(const struct node_report *report)
 {
 	static const struct {

@@ -88,7 +88,7 @@ static char *healthy_words(const json_t *report)
 	return sb_take(&words);
 }
 
-/* As events have it: times are in fields of their own, and a duration is seconds. */
+/* The report as events have it: times are in fields of their own, and a duration is seconds. */
 static json_t *health_told(const json_t *report)
 {
 	json_t *told = json_deep_copy(report), *round;

@@ -13,7 +13,7 @@
 #define STEP_RATE_MS        500   /* how often an agent's pace is looked for */
 #define STEP_RATE_REMOTE_MS 15000 /* the same if it lies in a bucket */
 
-/* ---- when steps came ------------------------------------------------------------------ */
+/* ---- times of steps ------------------------------------------------------------------- */
 
 static bool is_due(const struct attempt_watch *watch)
 {

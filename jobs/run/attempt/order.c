@@ -252,7 +252,7 @@ static void put_candidate(struct order_tasks *tasks, const json_t *plan, const s
 	MESSAGE_SET_TEXT(&tasks->candidate, kind, of->flow->candidate_step >= 0 ? kind : "auto");
 }
 
-/* What a phase with tasks is to do: the models, and the data of the phase. */
+/* Adds what a phase with tasks works on: the models, and the data of the phase. */
 static void put_tasks(struct order *order, const json_t *plan, const struct order_of *of)
 {
 	enum phase stage = served(plan, of);
@@ -309,7 +309,8 @@ static void put_parent(struct order *order, const json_t *plan, const struct ord
 				 js_str(json_object_get(plan, "instance"), "type"));
 }
 
-/* Whether the nodes are to have the objects themselves, and what their urls begin with. */
+/* Adds whether the nodes are to have the objects themselves, and what the objects' URLs begin
+ * with. */
 static void put_fetch(struct order *order, const json_t *plan, const struct order_of *of,
 		      const json_t *given)
 {
@@ -414,7 +415,7 @@ json_t *order_make(const json_t *plan, const struct order_of *of)
 	return message_encode(order_message, &order);
 }
 
-/* ---- before there is a run ------------------------------------------------------ */
+/* ---- orders before there is a run ----------------------------------------------- */
 
 /* PATH and the like as on this machine now, but no password of a proxy; secrets as where they come
  * from. */

@@ -190,8 +190,9 @@ struct run_series_log {
 	void *arg;
 	int answer;
 	struct err **err;
-	/* Of a log that is a service's events: which lines of it are told (NULL: of another log),
-	 * how many readings behind them are, and whether the service still has the last one. */
+	/* Members for a log that is a service's events: which lines of it are told (NULL: another
+	 * log), how many readings behind them are, and whether the service still has the last
+	 * one. */
 	const struct series_mark *mark;
 	uint64_t told_more;
 	bool connected, has_lines, is_muted;
@@ -564,7 +565,7 @@ static int tell_all(struct run_series *series, run_series_fn fn, void *arg, stru
 
 int run_series_each(struct run_series *series, run_series_fn fn, void *arg, struct err **err)
 {
-	/* Whether a reading counts depends on what follows. */
+	/* Later readings decide whether an earlier one counts. */
 	if (!series->measured && tell_all(series, measure, NULL, err) < 0)
 		return -1;
 	if (!series->measured)
@@ -579,7 +580,7 @@ size_t run_series_losses(const struct run_series *series, const struct run_serie
 	return series->loss_count;
 }
 
-/* ---- for run_usage.c ---- */
+/* ---- functions for run_usage.c ---- */
 
 const char *run_series_attempt(const struct run_series *series, size_t at, int64_t *ret_number)
 {

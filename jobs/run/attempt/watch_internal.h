@@ -44,7 +44,7 @@ struct attempt_watch {
 	int next_log;          /* index of the log to read next */
 	struct graph_tally *tally;
 	bool graph_tally_changed; /* since it was last counted */
-	/* When steps came. `step_rate`: as last told (jobs/base/step_rate.h; NULL: not yet);
+	/* Times of steps. `step_rate`: as last told (jobs/base/step_rate.h; NULL: not yet);
 	 * `rate_by_agent`: by an agent; `rate_read_at`: when it was asked for. `own_meter`: as seen
 	 * here; `own_exact`: by the log's times. */
 	json_t *step_rate;
@@ -81,8 +81,8 @@ struct attempt_watch {
 	char waits[256];                      /* why the engine does not run it, as last told */
 	/* The lines read now were not recorded by an earlier driver. */
 	bool news;
-	/* For bookmark.c: bytes read at the last bookmark, when that was put, and how long it
-	 * took. */
+	/* Members for bookmark.c: bytes read at the last bookmark, when that was put, and how long
+	 * it took. */
 	uint64_t marked_bytes;
 	struct mono marked_at;
 	int64_t marking_ms;
@@ -148,7 +148,7 @@ int progress_record(struct attempt_watch *watch, bool at_end, struct err **err);
 /* tasks_record.c: records which tasks of the attempt's phase are done, and what they told. */
 int tasks_record(struct attempt_watch *watch, bool at_end, struct err **err);
 
-/* What attempt.ended borrows until it is recorded. */
+/* Values that attempt.ended borrows until it is recorded. */
 struct tasks_failed {
 	int node; /* on which the attempt failed */
 	struct node_report report;

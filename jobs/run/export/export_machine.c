@@ -52,7 +52,7 @@ static json_t *retry_of(void)
 			 10, "MaxAttempts", 8, "BackoffRate", 2.0);
 }
 
-/* ---- before the first phase ---- */
+/* ---- states before the first phase ---- */
 
 static void add_beginning(json_t *states, const json_t *definition, const char *first)
 {

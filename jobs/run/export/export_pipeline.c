@@ -113,7 +113,7 @@ static json_t *step_of(const struct export_job *job, const struct pipeline_drive
 	js_put(arguments, "ProcessingOutputConfig", outputs_of(job, phase));
 	js_put(arguments, "StoppingCondition", json_pack("{s:i}", "MaxRuntimeInSeconds", MAX_S));
 	js_put(step, "Arguments", arguments);
-	/* Where the service itself has lost the job: the next one continues the run. */
+	/* If the service itself has lost the job, the next one continues the run. */
 	js_put(step, "RetryPolicies",
 	       json_pack("[o, o]", policy_of("Step.SERVICE_FAULT", "Step.THROTTLING"),
 			 policy_of("SageMaker.JOB_INTERNAL_ERROR", "SageMaker.CAPACITY_ERROR")));
@@ -123,7 +123,7 @@ static json_t *step_of(const struct export_job *job, const struct pipeline_drive
 	return step;
 }
 
-/* ---- what follows from its exit code ---- */
+/* ---- conditions on the exit code ---- */
 
 static json_t *equals(const char *phase, enum exit_code code)
 {

@@ -38,7 +38,7 @@ static int open_places(struct inputs *inputs, struct err **err)
 	return model_head_seen(inputs->model, &inputs->head, &inputs->seen, err) < 0 ? -1 : 0;
 }
 
-/* Whether the driver will find the parent in the promoted version (jobs/run/plan/parent.h): its
+/* True if the driver will find the parent in the promoted version (jobs/run/plan/parent.h): its
  * list is then what was given before. */
 static bool is_from_promoted(const struct inputs *inputs)
 {
@@ -50,7 +50,7 @@ static bool is_from_promoted(const struct inputs *inputs)
 						  : strcmp(from, "promoted") == 0;
 }
 
-/* What the pointer was: a promotion moves it from there alone. */
+/* Adds the pointer as it was: a promotion moves it from there alone. */
 static void add_pointer(struct inputs *inputs)
 {
 	const json_t *turn = inputs->ask->turn;
@@ -104,7 +104,7 @@ static int is_as_before(struct inputs *inputs, bool *ret, struct err **err)
 	return *ret ? inputs_turn_same_aside(inputs, ret, err) : 0;
 }
 
-/* There is something new. Returns as inputs_make() does. */
+/* Fixes the inputs when there is something new. Returns as inputs_make() does. */
 static int fix(struct inputs *inputs, struct data_counts *counts, struct err **err)
 {
 	const struct inputs_ask *ask = inputs->ask;
@@ -153,7 +153,7 @@ int inputs_make(struct journal *journal, const struct inputs_ask *ask, json_t **
 	if (inputs_turn_put_aside(&inputs, err) < 0)
 		return -1;
 	found = inputs_data_list(&inputs, &counts, err);
-	/* What waits may be what another turn is driven with: that is told. */
+	/* Waiting data may be what another turn is driven with: that is told. */
 	if (found == 0 && counts.fresh + counts.waiting > 0 && ask->is_free &&
 	    ask->is_free(ask->arg, err) < 0)
 		return -1;

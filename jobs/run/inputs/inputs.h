@@ -33,10 +33,10 @@ struct inputs_ask {
 	bool at_is_given;    /* by --at */
 	const json_t *turn;  /* as in the inputs; NULL: no schedule */
 	const char *without; /* id of the run whose data is set aside first; NULL: none */
-	/* Of a turn that others may be in the way of. `is_free` is asked once there is something
-	 * that no model was given: -1 if another one is under way. `claim` is asked once that is
-	 * stored, before the turn is recorded: -1 if another one has it. Both NULL: nothing is in
-	 * the way. */
+	/* Functions for a turn that others may be in the way of. `is_free` is asked once there is
+	 * something that no model was given: -1 if another one is under way. `claim` is asked once
+	 * that is stored, before the turn is recorded: -1 if another one has it. Both NULL: nothing
+	 * is in the way. */
 	int (*is_free)(void *arg, struct err **err);
 	int (*claim)(void *arg, struct err **err);
 	void *arg;

@@ -21,7 +21,7 @@ int inputs_turn_check(struct inputs *inputs, struct err **err)
 		       : 0;
 }
 
-/* What is known of the turn once its data was listed. */
+/* Returns what is known of the turn once its data was listed. */
 static json_t *listed_members(const struct inputs *inputs, const char *run, const char *reason,
 			      const struct data_counts *counts)
 {
@@ -46,7 +46,7 @@ int inputs_turn_record(struct inputs *inputs, const char *run, const char *reaso
 
 	if (!inputs->beside)
 		return 0;
-	/* Of a schedule's turn there is a record since it was due. */
+	/* A schedule's turn has a record since it was due. */
 	if (due && clock_utc_parse(due, &at))
 		return turn_update(inputs->beside, at, NULL, members, err) < 0 ? -1 : 0;
 	record = turn_make(js_str(inputs->ask->plan, "name"), inputs->ask->at, "hand",
@@ -104,8 +104,8 @@ static int refuse_learnt(const char *run, const char *promoted, struct err **err
 			     "its data out");
 }
 
-/* What the promoted model has learnt, itself or by way of its ancestors, no later turn can leave
- * out. */
+/* Data that the promoted model has learnt, itself or by way of its ancestors, cannot be left out by
+ * a later turn. */
 static int refuse_promoted(struct inputs *inputs, const char *run, struct err **err)
 {
 	AUTO(model_entry_release) struct model_entry entry = { 0 };
@@ -128,7 +128,7 @@ static int refuse_promoted(struct inputs *inputs, const char *run, struct err **
 	return 0;
 }
 
-/* What the run was given is in the journal. */
+/* The run's inputs are in the journal. */
 int inputs_turn_put_aside(struct inputs *inputs, struct err **err)
 {
 	char run[JOURNAL_RUN_MAX];

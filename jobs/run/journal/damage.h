@@ -32,7 +32,7 @@ int damage_refuse_obstacle(const char *root, const char *key, const char *of, st
  * -1. */
 int damage_hint(struct err **err, const char *what, const char *run);
 
-/* In the folder of a run: what was set aside of it. */
+/* The name, in the folder of a run, of what was set aside of it. */
 #define DAMAGE_ASIDE "damaged/"
 /* Returns the name of an event that was set aside, in the folder of its run: "damaged/<seq>-<begin
  * of its SHA-256>.json"; the caller frees it. The same bytes always have the same name. */

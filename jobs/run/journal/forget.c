@@ -13,7 +13,7 @@
 #include "jobs/run/journal/lease_internal.h"
 #include "jobs/store/local_store_dir.h"
 
-/* In the folder of a forgotten run, in the state directory. */
+/* The file in the folder of a forgotten run, in the state directory. */
 #define KEPT_FILE "kept.json"
 #define KEPT_MAX  ((size_t)1 << 20)
 
@@ -184,7 +184,7 @@ static int clear_folder(struct forget_removal *removal, const char *root, struct
 	return clear_open(removal, fd, folder, "", kept, err);
 }
 
-/* ---- in object stores ---- */
+/* ---- removal in object stores ---- */
 
 struct doomed {
 	struct forget_removal *removal;

@@ -8,7 +8,7 @@
 #include "jobs/run/journal/chain.h"
 #include "jobs/run/journal/journal.h"
 
-/* How far a run was read or written in this process. */
+/* The event up to which a run was read or written in this process. */
 struct journal_position {
 	char run[JOURNAL_RUN_MAX];
 	struct chain chain;

@@ -3,7 +3,7 @@
 
 #include "jobs/run/journal/journal_internal.h"
 
-/* ---- what is left ---- */
+/* ---- events that are left ---- */
 
 struct salvage {
 	journal_fn fn;

@@ -14,7 +14,7 @@
 #include "jobs/run/journal/end_mark.h"
 #include "jobs/run/journal/journal_sqlite_internal.h"
 
-/* In the text of that event alone: the quotes of any other text are escaped. */
+/* A text that only that event has: the quotes of any other text are escaped. */
 #define SALVAGED "\"event\":\"journal.salvaged\""
 
 static int sqlite_append(void *opened, const char *run, int64_t seq, const char *body,

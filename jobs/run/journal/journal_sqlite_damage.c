@@ -162,7 +162,7 @@ static int copy_good(struct sqlite_store *store, const char *from, const char *r
 	return journal_sqlite_delete(store, sql, run, err);
 }
 
-/* Into a new table, because the old one has unreadable pages. */
+/* The rows go into a new table, because the old one has unreadable pages. */
 static int renew_table(struct sqlite_store *store, const char *run, int64_t good, struct err **err)
 {
 	AUTO(begun_release) struct begun runs = { 0 };
@@ -211,7 +211,7 @@ static int change_table(struct sqlite_store *store, const char *run, int64_t goo
 		       : drop_kept(store, run, err);
 }
 
-/* One transaction. The mark of the end, which may be far behind it now, follows. */
+/* The changes are one transaction. The mark of the end, which may be far behind it now, follows. */
 int journal_sqlite_restart(void *opened, const char *run, int64_t good, const char *first,
 			   const char *body, bool again, struct err **err)
 {

@@ -77,7 +77,7 @@ int journal_sqlite_find_runs(struct sqlite_store *store, struct begun *ret, stru
 bool journal_sqlite_has_summaries(struct sqlite_store *store);
 /* Reads these members from a row. */
 void journal_sqlite_summary_head(sqlite3_stmt *stmt, struct run_summary *ret);
-/* As journal_ops.summarise and .summary. */
+/* Functions for journal_ops.summarise and .summary. */
 int journal_sqlite_summarise(void *opened, const char *run, const struct run_summary *summary,
 			     struct err **err);
 int journal_sqlite_summary(void *opened, const char *run, struct run_summary *ret,
@@ -87,27 +87,27 @@ int journal_sqlite_drop_summary(struct sqlite_store *store, const char *run, str
 
 /* --- journal_sqlite_open.c --- */
 
-/* As journal_ops.open; `*ret` is NULL if there is nothing to read. */
+/* The function for journal_ops.open; `*ret` is NULL if there is nothing to read. */
 int journal_sqlite_open(const char *dir, enum journal_mode mode, void **ret, struct err **err);
 /* Opens a new connection if the old one is sick. */
 int journal_sqlite_heal(struct sqlite_store *store, struct err **err);
 
 /* --- journal_sqlite_damage.c --- */
 
-/* For damaged pages, where no row of the run can be deleted: the readable rows of all other runs
- * are copied into a new table, in one transaction, and the old table stays in the file under
- * another name. If a run cannot be read to its end, its first missing event is inserted as an empty
- * one, so that it stays damaged. */
+/* Copies, where no row of the run can be deleted for damaged pages, the readable rows of all other
+ * runs into a new table, in one transaction; the old table stays in the file under another name. If
+ * a run cannot be read to its end, its first missing event is inserted as an empty one, so that it
+ * stays damaged. */
 int journal_sqlite_set_aside(struct sqlite_store *store, const char *run, struct err **err);
 
-/* As journal_ops.put_aside and .restart. With damaged pages the run's good events go into the new
- * table, too. */
+/* Functions for journal_ops.put_aside and .restart. With damaged pages the run's good events go
+ * into the new table, too. */
 int journal_sqlite_put_aside(void *opened, const char *run, int64_t good, int64_t *ret_count,
 			     struct err **err);
 int journal_sqlite_restart(void *opened, const char *run, int64_t good, const char *first,
 			   const char *body, bool again, struct err **err);
 
-/* For a file that is no database any more: gives it and its log the first free name
+/* Gives a file that is no database any more, and its log, the first free name
  * "journal.db.damaged-<n>", under a lock of the folder. `lost` says whether it still is one.
  * EXIT_BUSY while a run of the folder is driven. Returns 1 if it was renamed, 0 if not, -1. */
 int journal_sqlite_move_aside(struct sqlite_store *store, bool (*lost)(struct sqlite_store *store),

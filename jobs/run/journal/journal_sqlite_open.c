@@ -321,9 +321,9 @@ static int connect_to_write(struct sqlite_store *store, struct err **err)
 	return set_up(store, err);
 }
 
-/* What was written and could not be synced is read back from memory, by us and by others, and a
- * system that has failed to write it may think no more of it. It goes into the database, which is
- * synced, before anybody is told that it is there. */
+/* A log that was written and could not be synced is read back from memory, by us and by others, and
+ * a system that has failed to write it may think no more of it. Its content goes into the database,
+ * which is synced, before anybody is told that it is there. */
 static int write_log_back(struct sqlite_store *store, struct err **err)
 {
 	return sqlite3_wal_checkpoint_v2(store->db, NULL, SQLITE_CHECKPOINT_FULL, NULL, NULL) ==

@@ -103,7 +103,7 @@ static bool has_twin(const struct keepsakes_search *search, const char *name, in
 		     name);
 }
 
-/* ---- in folders ------------------------------------------------------------------- */
+/* ---- data in folders -------------------------------------------------------------- */
 
 /* 1, 0, or -1: what cannot be looked at may hold the only copy. A link to a folder does not
  * count. */

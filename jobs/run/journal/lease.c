@@ -163,7 +163,7 @@ static int read_limit(void *arg, const struct event *ev, json_t *row, struct err
 	return 1;
 }
 
-/* How long to try a lease that can be neither read nor won; 0 if without limit. */
+/* Returns how long to try a lease that can be neither read nor won; 0 if without limit. */
 static int64_t limit_of(struct journal *journal, const struct lease *lease)
 {
 	AUTO(err_freep) struct err *ignored = NULL;

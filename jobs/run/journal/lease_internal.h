@@ -10,7 +10,7 @@
 #include "jobs/run/journal/lease.h"
 #include "jobs/store/store.h"
 
-/* In the folder of the run. */
+/* The file's name in the folder of the run. */
 #define LEASE_LOCK   "driver.lock"
 #define LEASE_OBJECT "lease.json"
 

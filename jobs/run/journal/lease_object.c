@@ -206,7 +206,7 @@ static enum holder classify_holder(struct lease *lease, const json_t *object)
 	return age >= 0 && age < lease->rules.renew_ms ? HOLDER_ALIVE : HOLDER_UNKNOWN;
 }
 
-/* How long the object must stay unchanged: the longer of the holder's limit and ours. */
+/* Returns how long the object must stay unchanged: the longer of the holder's limit and ours. */
 static int64_t watch_limit_ms(const struct lease *lease, const json_t *object)
 {
 	int64_t theirs = js_int(object, "valid_ms", 0), ours = lease->rules.valid_ms;

@@ -111,7 +111,7 @@ int agent_publish(struct store *workspace, char **ret_prefix, struct err **err)
 	return 0;
 }
 
-/* ---- as one archive ---- */
+/* ---- the agent as one archive ---- */
 
 #define ARCHIVE_END ".tar.gz"
 

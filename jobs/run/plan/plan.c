@@ -512,7 +512,7 @@ int plan_make(const struct spec *spec, const struct journal *journal, struct pla
 	js_put(json, "nodes", json_integer(spec_int(spec, SPEC_RESOURCES_NODES)));
 	js_put(json, "grace_ms", json_integer(spec_ms(spec, SPEC_LIMITS_GRACE)));
 	js_put(json, "spec", json_deep_copy(spec_root(spec)));
-	/* Its cells are runs of their own. */
+	/* The cells of a sweep are runs of their own. */
 	json_object_del(json_object_get(json, "spec"), "sweep");
 	js_put(json, "origins", spec_origins(spec));
 	js_put(json, "derived", json_deep_copy(spec_derived(spec)));

@@ -274,7 +274,8 @@ int schedule_pin_write(const char *url, const json_t *pin, struct err **err)
 		       : remove_others(place, pin, err);
 }
 
-/* What a person changed by hand is no spec that was checked: nothing in it can be relied on. */
+/* True for a pin as it was written: what a person changed by hand was not checked, and cannot be
+ * relied on. */
 static bool is_pin(const json_t *pin)
 {
 	char sum[SHA256_HEX];

@@ -21,7 +21,7 @@ static char *key_of(struct utc at)
 	return mem_format(FOLDER "%s.json", clock_utc_format(at, utc));
 }
 
-/* ---- what a record says ---- */
+/* ---- members of a record ---- */
 
 void turn_run_id(const char *name, struct utc due, char ret[JOURNAL_RUN_MAX])
 {
@@ -176,7 +176,8 @@ int turn_before(struct store *place, const struct utc *before, json_t **ret, str
 	struct turn_newest newest = { .end = end };
 	char month[sizeof FOLDER + 7] = "";
 
-	/* That month's first: an hourly schedule leaves thousands a year. */
+	/* The month of `before` is listed first: an hourly schedule leaves thousands of records a
+	 * year. */
 	if (end)
 		snprintf(month, sizeof month, "%s", end);
 	if ((end && store_list(place, month, see_key, &newest, err) < 0) ||
@@ -244,7 +245,7 @@ int turn_check_order(struct store *place, struct utc at, struct err **err)
 	char text[UTC_TEXT], wanted[UTC_TEXT];
 	int found = turn_before(place, NULL, &record, err);
 
-	/* Those that were skipped, or wait, have asked for nothing. */
+	/* Turns that were skipped, or wait, have asked for nothing. */
 	while (found > 0 && !js_is(record, "outcome", "run") &&
 	       !js_is(record, "outcome", "nothing_new")) {
 		last = turn_at(record);

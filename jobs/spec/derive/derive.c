@@ -44,7 +44,7 @@ static struct problem *wrong(const struct derivation *derivation, size_t offset,
 	return problem;
 }
 
-/* ---- before it is worked out ---- */
+/* ---- references ---- */
 
 /* Adds the value of $NAME, if there is one. A name whose value cannot be known is a problem, and
  * all other names are left to libjq: the expression may define them itself. */
@@ -144,7 +144,7 @@ static bool prepare(struct derivation *derivation)
 	return read_words(derivation);
 }
 
-/* ---- what became of it ---- */
+/* ---- errors of libjq ---- */
 
 /* Returns the place of the word that libjq does not know, the first of its words: "$x", "f/0". */
 static size_t place_of_word(const char *text, const char *name)
@@ -220,7 +220,7 @@ static void tell_failed(const struct derivation *derivation, const json_t *answe
 			     "write a simpler one");
 }
 
-/* ---- its value ---- */
+/* ---- value of an expression ---- */
 
 /* The shortest digits that read back the same; whole numbers without an exponent, which an integer
  * must not have. */

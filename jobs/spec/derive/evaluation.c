@@ -73,7 +73,7 @@ static int await(pid_t pid)
 	return status;
 }
 
-/* How it ended without an answer. */
+/* Returns how the process ended without an answer. */
 static json_t *ended(int status)
 {
 	json_t *answer = json_object();

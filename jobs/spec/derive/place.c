@@ -25,7 +25,7 @@ static const char *line_of(const struct spec *spec, int line)
 	return at;
 }
 
-/* In a block: its line N is N lines below its sign, indented by blanks. */
+/* The expression is a block: its line N is N lines below its sign, indented by blanks. */
 static struct mark in_block(const struct spec *spec, const struct node *node, size_t offset)
 {
 	const char *text = node->text, *line, *next;

@@ -27,7 +27,7 @@
 
 /* --- merge.c --- */
 
-/* What null does that stands above no value. */
+/* The effect of a null that stands above no value. */
 enum null_rule {
 	NULL_DROPS, /* nothing: the field has its default anyway */
 	NULL_STAYS, /* it stays, for the table to judge */

@@ -139,7 +139,7 @@ static int rank_of(const struct problem *problem, const char *main)
 	return strcmp(problem->file, main) != 0;
 }
 
-/* By file, then by place; equal places keep their order. */
+/* Orders by file, then by place; equal places keep their order. */
 static int compare(const void *a, const void *b)
 {
 	const struct ranked *p = a, *q = b;

@@ -8,7 +8,7 @@
 #include "jobs/spec/machines/instance.h"
 #include "jobs/spec/resolved.h"
 
-/* Where the facts of a job come from. */
+/* The fields from which the facts of a job come. */
 struct place {
 	enum spec_field image, instance;
 };

@@ -8,7 +8,7 @@
 
 #include "jobs/base/text/js.h"
 
-/* What is known of a job; all but the engine may be NULL. */
+/* The facts of a job that are known; all but the engine may be NULL. */
 struct compatibility_job {
 	const char *engine, *compiler, *image, *type;
 	const char *accelerator; /* "neuron", "gpu" or "nvidia" */

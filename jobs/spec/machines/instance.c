@@ -20,7 +20,7 @@
 
 enum member_type { COUNT, MEMORY, RATE, TEXT, WORD, FLAG };
 
-/* What a member tells of: a source is named for the machine and for the price, each with its day.
+/* The subject of a member: a source is named for the machine and for the price, each with its day.
  * The SageMaker type ml.TYPE has the machine of TYPE, and a price of its own. */
 enum member_of { OF_MACHINE, OF_FIGURES, OF_PRICE };
 
@@ -215,8 +215,8 @@ static json_t *our_row(const char *type)
 	return row;
 }
 
-/* What a row newly says is not of the source and day of what it had: a price takes all that is
- * said of the old one with it, other figures theirs. */
+/* Forgets the sources of values that a row replaces: a new price takes all that is said of the old
+ * one with it, other figures theirs. */
 static void forget_sources(json_t *known, const struct node *map)
 {
 	bool price = map->kind == NODE_MAP && node_entry(map, "price"), machine = false;

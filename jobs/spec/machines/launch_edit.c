@@ -8,7 +8,7 @@
 #include "jobs/base/text/text.h"
 #include "jobs/spec/machines/launch_words.h"
 
-/* ---- without places ------------------------------------------------------------------ */
+/* ---- commands without places --------------------------------------------------------- */
 
 /* Marks the words that are left out. */
 static void mark_places(const struct words *words, const struct launch_place *place, bool counted,
@@ -78,9 +78,9 @@ json_t *launch_without_places(const json_t *command, bool counted)
 	return ret;
 }
 
-/* ---- with workers -------------------------------------------------------------------- */
+/* ---- commands with workers ----------------------------------------------------------- */
 
-/* What the launcher's own options say already. */
+/* Options that the launcher's own words set already. */
 struct said {
 	size_t count, count_at; /* the option's words and their place; 0: it is not there */
 	bool nodes, rank, address, port, distributed;

@@ -108,7 +108,7 @@ bool launch_option_next(const struct words *words, const struct launch_place *pl
 	return true;
 }
 
-/* ---- where it is --------------------------------------------------------------------- */
+/* ---- place of the launcher ----------------------------------------------------------- */
 
 static bool ends_with(const char *text, const char *end)
 {

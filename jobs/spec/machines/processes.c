@@ -137,7 +137,7 @@ static void put_reason(json_t *ret, const char *by, char *why)
 	free(why);
 }
 
-/* What is known of the workers while their number is looked for. */
+/* Facts about the workers while their number is looked for. */
 struct search {
 	const struct spec *spec;
 	const json_t *env, *secrets, *command;

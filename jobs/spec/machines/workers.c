@@ -9,7 +9,7 @@
 #include "jobs/spec/fields/scalar.h"
 #include "jobs/spec/resolved.h"
 
-/* What is checked: the spec itself, or a stage of it. */
+/* The subject of the checks: the spec itself, or a stage of it. */
 struct subject {
 	struct binder binder;
 	struct launch launch;
