@@ -88,7 +88,7 @@ int promotion_intend(struct journal *journal, const char *run, const char *url,
 	AUTO(model_entry_release) struct model_entry head = { 0 };
 	const json_t *plan;
 
-	/* A candidate that is chosen already is told by the first event. */
+	/* The first event tells all about a candidate that is chosen already. */
 	if (promotion_facts_read(journal, run, url ? 1 : 0, &facts, err) < 0)
 		return -1;
 	plan = promotion_plan(&facts);

@@ -91,7 +91,8 @@ static int64_t shards_of(const json_t *plan, const json_t *inputs)
 
 #define TOOK_MAX_S 1e8 /* longer took no stage */
 
-/* Sets the expected cost of a stage: its time in the last promoted turn, at its price of now. */
+/* Adds the time and cost that a stage is expected to take: its time in the last promoted turn, at
+ * its price of now. */
 static void expect(const json_t *inputs, enum phase phase, struct flow_policy *policy)
 {
 	const json_t *took =
