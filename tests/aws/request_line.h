@@ -20,7 +20,7 @@ struct request_line {
 	struct sigv4_identity who;
 	struct utc at;
 	int64_t expires; /* in seconds; 0: sign by the header */
-	/* What the above points into. */
+	/* The memory that the members above point into. */
 	json_t *line;
 	struct sb path, query;
 	struct sigv4_pair *headers;

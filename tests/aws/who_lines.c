@@ -174,7 +174,7 @@ static void take_event(void *arg, const struct logs_event *event)
 					     js_text(event->message, event->len)));
 }
 
-/* Until there is no more for now, or so many pages have come. */
+/* Reads until there is no more for now, or so many pages have come. */
 static int read_logs(const json_t *asked, json_t *ret, struct err **err)
 {
 	static const char *const states[] = { "more", "no more", "not yet" };

@@ -62,8 +62,8 @@ static void fill_cache(const char *folder, const char *entry)
 	sb_release(&bytes);
 }
 
-/* As little as can be between the two: the end is waited for, one line of a journal is
- * made durable, the next process is started. */
+/* The least work between the two: the end is waited for, one line of a journal is made durable, the
+ * next process is started. */
 static void hand_over(const char *stamps, const char *journal, char *program)
 {
 	int fd = open(journal, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600), status;

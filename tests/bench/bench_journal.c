@@ -15,7 +15,7 @@ struct texts {
 	long count;
 };
 
-/* What is journalled most often. */
+/* Makes the event that is journalled most often. */
 static void make_event(struct event *ev, json_t *metrics, int64_t seq)
 {
 	*ev = (struct event){ .kind = EV_TRAIN_PROGRESS };

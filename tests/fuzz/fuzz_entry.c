@@ -44,7 +44,8 @@ static struct verdict inspect_file(const void *bytes, size_t len)
 	return inspect(fd);
 }
 
-/* In pieces: each read of such a socket gives one of them, however much was asked for. */
+/* The bytes go in pieces: each read of such a socket gives one of them, however much was asked
+ * for. */
 static struct verdict inspect_pieces(const char *bytes, size_t len, const char *cuts)
 {
 	AUTO(auto_close) int in = -1;
@@ -67,7 +68,7 @@ static struct verdict inspect_pieces(const char *bytes, size_t len, const char *
 	return inspect(in);
 }
 
-/* What zlib says of all of it at once. */
+/* True if zlib takes all of the bytes at once. */
 static bool zlib_takes(const char *bytes, size_t len)
 {
 	static unsigned char *out;
@@ -98,7 +99,7 @@ static struct store *open_folder(void)
 	return store;
 }
 
-/* What a directory store says of it as an entry of a cache. */
+/* Checks that a directory store says the same of the bytes as an entry of a cache. */
 static void check_stored(const char *bytes, size_t len, struct verdict want)
 {
 	static struct store *store;

@@ -137,7 +137,7 @@ static void check_judgement(const struct failure_evidence *evidence)
 	MUST((verdict.class == CLASS_NONE) == (without.class == CLASS_NONE));
 }
 
-/* Where it is known when each node ended, their order in the array decides nothing. */
+/* If it is known when each node ended, their order in the array decides nothing. */
 static void check_order(const struct failure_evidence *evidence, const struct failure_log *logs)
 {
 	struct failure_log turned[LOGS];

@@ -9,7 +9,7 @@
 #include "jobs/model/model_internal.h"
 #include "jobs/model/model_version.h"
 
-/* What an entry names lies in its version, and nowhere else. */
+/* Files that an entry names lie in its version, and nowhere else. */
 static int check_named(void *arg, const struct model_named *named, struct err **err)
 {
 	const char *run = arg;

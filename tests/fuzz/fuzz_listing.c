@@ -10,7 +10,7 @@
 #include "jobs/cache/verdict/listing.h"
 #include "tests/fuzz/cache_text.h"
 
-/* One name, as every kind sees it. */
+/* Checks one name as every kind sees it. */
 static void check_object(const char *key)
 {
 	const struct compile_kind *kind;
@@ -37,7 +37,7 @@ static void check_object(const char *key)
 	MUST(owners <= 1);
 }
 
-/* What a state says must be there. */
+/* Checks the objects that a state demands. */
 static void check_state(const struct compile_kind *kind, unsigned roles, uint64_t size)
 {
 	enum entry_state state = kind->state(roles, size);
@@ -180,7 +180,7 @@ static int count_row(void *arg, json_t *row, struct err **err)
 	return 0;
 }
 
-/* What `cache ls` and `cache verify` say agrees with it. */
+/* Checks that `cache ls` and `cache verify` agree with the listing. */
 static void check_told(struct memory_store *store, size_t graphs)
 {
 	AUTO(err_freep) struct err *err = NULL;
@@ -217,7 +217,7 @@ static int first_to_discard(void *arg, const struct listing_graph *graph, struct
 	return 1;
 }
 
-/* What is discarded will be compiled again, and of the rest nothing is touched. */
+/* Discarded graphs will be compiled again, and of the rest nothing is touched. */
 static void check_discard(struct memory_store *store)
 {
 	const struct compile_kind *kind = compile_kind_find("neuron");

@@ -36,7 +36,7 @@ static int load(struct store *store, const char *graph_key, struct compile_manif
 	return found;
 }
 
-/* As it came: it may say what it likes. */
+/* The lock goes in as it came: it may say what it likes. */
 static void load_as_it_came(struct span text)
 {
 	struct memory_store *store = memory_store_new();
@@ -112,7 +112,7 @@ static void check_round_trip(const struct compile_manifest *lock)
 	store_freep(&base);
 }
 
-/* What a good lock says may be believed. */
+/* The members of a good lock may be believed. */
 static void check_content(const struct compile_manifest *lock)
 {
 	json_auto_t *diff = graph_key_ingredients_diff(lock->ingredients, lock->ingredients);
@@ -135,7 +135,7 @@ static void check_content(const struct compile_manifest *lock)
 	}
 }
 
-/* What the pin says lies there, and the compiler takes it. */
+/* True if the pinned object lies there, and the compiler takes it. */
 static bool holds(struct memory_store *store, const struct compile_kind *kind,
 		  const struct manifest_graph *graph)
 {

@@ -8,7 +8,7 @@
 #include "jobs/cache/kinds/neuron_path.h"
 #include "tests/fuzz/log.h"
 
-/* As a folder's name before that of a file. */
+/* True if the text is taken for the name of a folder before that of a file. */
 static bool is_module(const char *text, size_t len)
 {
 	AUTO(auto_free) char *path = mem_format("%.*s/model.neff", (int)len, text);

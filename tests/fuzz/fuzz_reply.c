@@ -57,7 +57,7 @@ static bool count(void *arg, const char *path, const char *text, size_t len)
 	return seen->count < 100000;
 }
 
-/* Its elements, or an error. */
+/* Reads the elements of a body, or an error. */
 static void read_xml(struct span body)
 {
 	AUTO(auto_free) char *copy = span_copy(body);

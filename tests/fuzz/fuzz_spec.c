@@ -98,7 +98,7 @@ static void check_texts(json_t *object)
 	json_decref(object);
 }
 
-/* What the job will get. */
+/* Checks the job that the spec makes. */
 static void check_job(const struct spec *spec)
 {
 	for (int with_overrides = 0; with_overrides <= 1; with_overrides++) {

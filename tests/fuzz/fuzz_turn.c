@@ -64,7 +64,8 @@ static void read_record(const char *text, size_t len)
 	}
 	check_record(record);
 	MUST(json_equal(record, newest) && turn_at(record).ms == AT);
-	/* Its own moment is no sooner than the last turn, unless it says that it listed later. */
+	/* The record's own moment is no sooner than the last turn, unless the record says that it
+	 * listed later. */
 	if (turn_check_order(place, turn_at(record), &other) < 0)
 		MUST(other->code == EXIT_REFUSED && other->hint && js_str(record, "listed"));
 	change_record(place);
@@ -92,7 +93,7 @@ static void read_pin(const char *folder, const char *text, size_t len)
 	(void)js_int(pin, "jitter_ms", 0);
 }
 
-/* One folder for all inputs: `run` removes it. */
+/* All inputs share one folder: `run` removes it. */
 static const char *place_of_pins(void)
 {
 	static char folder[4096];

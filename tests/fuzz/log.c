@@ -21,7 +21,7 @@ static bool has(struct compile_kind_words words)
 	return words.len > 0;
 }
 
-/* It will be a string. */
+/* True if the words can be a string. */
 static bool no_nul(struct compile_kind_words words)
 {
 	return !has(words) || !memchr(words.text, '\0', words.len);
@@ -61,7 +61,7 @@ static void check_sums(const struct graph_note *note)
 		MUST(note->graphs == 0 && note->good == 0 && note->bad == 0);
 }
 
-/* What each kind of note brings, as kind.h says it. */
+/* Checks the members of a note by its kind, as kind.h says them. */
 static void check_note(const struct log_fuzz *fuzz, const struct graph_note *note)
 {
 	bool timed = note->kind == NOTE_COMPILED || note->kind == NOTE_WAITING;
@@ -246,7 +246,7 @@ static void check_front_end(const struct graph_tally *tally)
 	}
 }
 
-/* What is told of the book is JSON that anybody can read back. */
+/* Output about the book is JSON that anybody can read back. */
 static void check_told(const struct graph_tally *tally)
 {
 	json_auto_t *told = graph_tally_json(tally, 3);

@@ -11,7 +11,7 @@ static struct memory_store *memory(struct store *store)
 	return (struct memory_store *)(void *)store;
 }
 
-/* Where the key is, or would be. */
+/* Returns the place where the key is, or would be. */
 static size_t place_of(const struct memory_store *store, const char *key)
 {
 	size_t at = 0;
@@ -82,8 +82,7 @@ static int memory_get(struct store *base, const char *key, size_t max, struct sb
 	return 1;
 }
 
-/* Of an object that has a size only, nothing can be read: as of one that is just being
- * written. */
+/* An object that has a size only cannot be read, like one that is just being written. */
 static int memory_read_range(struct store *base, const char *key, uint64_t offset, size_t len,
 			     struct sb *ret, char ret_tag[STORE_TAG], struct err **err)
 {

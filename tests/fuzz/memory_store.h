@@ -23,7 +23,7 @@ struct memory_store {
 	struct utc now; /* of what is written */
 };
 
-/* To be closed by store_freep. */
+/* Returns a store, to be closed by store_freep. */
 struct memory_store *memory_store_new(void);
 
 /* An object of that size that gives no bytes; its tag is "t<size>". False if a

@@ -31,7 +31,7 @@ typedef long call_fn(long a, long b, long c, long d, long e, long f);
 
 enum { ALWAYS, IF_CREATES_2, IF_CREATES_3 };
 
-/* How often a function was called in the role that the process has now. */
+/* The number of calls of a function in the role that the process has now. */
 struct tally {
 	int turn;
 	long count;
@@ -159,7 +159,7 @@ CALL(connect, ALWAYS, -1)
 CALL(send, ALWAYS, -1)
 CALL(sendto, ALWAYS, -1)
 
-/* By itself, since a folder may be refused. */
+/* fsync stands alone, since a folder may be refused. */
 int nth_fsync(int fd) __asm__("fsync");
 int nth_fsync(int fd)
 {

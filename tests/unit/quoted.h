@@ -22,7 +22,7 @@ static inline char *quoted(const char *text)
 	return copy;
 }
 
-/* What it says: a new reference. */
+/* Returns what the text says: a new reference. */
 static inline json_t *quoted_json(const char *text)
 {
 	AUTO(auto_free) char *json = quoted(text);

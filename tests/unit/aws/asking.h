@@ -21,7 +21,7 @@ static inline struct http *client(int connections)
 	return http;
 }
 
-/* What comes of one request to the peer. */
+/* Sends one request to the peer and gives what comes of it. */
 static inline void ask(const struct peer *peer, struct http_request request, struct http_reply *ret)
 {
 	AUTO(http_freep) struct http *http = client(0);

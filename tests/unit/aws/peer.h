@@ -19,7 +19,7 @@
 
 #include "jobs/base/sb.h"
 
-/* One answer. The last one of a script is given again and again. */
+/* An answer. The last one of a script is given again and again. */
 struct peer_reply {
 	int status;          /* 0: 200 */
 	const char *headers; /* whole lines, each with its end; NULL: none */
@@ -123,7 +123,7 @@ static inline bool peer_send(struct peer *peer, int fd, const struct peer_reply 
 	return len == text.len && !reply->close && !reply->reset && !reply->raw;
 }
 
-/* One request and its answer. */
+/* Serves one request. */
 static inline bool peer_serve(struct peer *peer, int fd, struct sb *seen)
 {
 	struct linger rudely = { 1, 0 };

@@ -248,7 +248,7 @@ static void a_call_is_waited_for_no_longer_than_its_time(void **state)
 	assert_int_equal(peer->request_count, 1);
 }
 
-/* As one learns only after the start how it is waited for. */
+/* A caller may learn only after the start how long the call is waited for. */
 static void a_call_that_has_begun_gets_other_limits(void **state)
 {
 	AUTO(peer_freep) struct peer *peer = PEER({ .hang = true });

@@ -138,7 +138,7 @@ static void what_is_no_region_or_endpoint_is_refused(void **state)
 	}
 }
 
-/* --- what goes out --- */
+/* --- requests that go out --- */
 
 static const struct sigv4_identity who = { "AKID", "secret", "the-token" };
 

@@ -10,7 +10,7 @@
 
 static const struct policy_place nowhere = { "eu-west-1", NULL, NULL };
 
-/* Without its Sid, which is a digest. */
+/* Returns the policy without its Sid, which is a digest. */
 static json_t *cure(const struct aws_call *call, const struct policy_place *place,
 		    const char *message, bool bare)
 {

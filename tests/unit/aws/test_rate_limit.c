@@ -15,7 +15,7 @@ static void the_first_go_at_once_and_the_rest_evenly(void **state)
 	assert_int_equal(rate_limit_place(&pace, &rate, 5000), 0);
 	assert_int_equal(rate_limit_place(&pace, &rate, 5000), 100);
 	assert_int_equal(rate_limit_place(&pace, &rate, 5000), 200);
-	/* Who asks later waits for those before it. */
+	/* A later request waits for those before it. */
 	assert_int_equal(rate_limit_place(&pace, &rate, 5150), 150);
 	/* After a pause as many go at once as at first, and no more. */
 	assert_int_equal(rate_limit_place(&pace, &rate, 60000), 0);

@@ -5,7 +5,7 @@
 #include "jobs/base/process/loop.h"
 #include "tests/unit/base/unit.h"
 
-/* What the callbacks of a test share. */
+/* The state that the callbacks of a test share. */
 struct scene {
 	struct loop *loop;
 	struct watch *watches[300];

@@ -110,7 +110,7 @@ static void a_file_is_loaded_or_its_place_is_named(void **state)
 	assert_int_equal(err->column, 6);
 }
 
-/* Of the canonical form below, by sha256sum. */
+/* The digest of the canonical form below, by sha256sum. */
 #define DIGEST "184fd8bcbda588511313c465ad85e6bd9ccdec7a1884f83d5cbe8331f63852a8"
 
 static void equal_values_have_one_canonical_form(void **state)

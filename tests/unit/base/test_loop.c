@@ -174,7 +174,7 @@ static void many_ready_descriptors_come_before_a_due_timer(void **state)
 	close_pipes(s);
 }
 
-/* Whoever is called first removes all, itself included. */
+/* The first callback removes all, itself included. */
 static void remove_all(void *arg)
 {
 	struct scene *s = arg;

@@ -8,7 +8,8 @@
 
 #include <math.h>
 
-/* What the pattern reads of the text, as a reader of metrics does; NOTHING: nothing. */
+/* Returns the number that the pattern reads from the text, as a reader of metrics does; NOTHING: no
+ * number. */
 #define NOTHING (-12345.0)
 
 static double read_by(const char *pattern, const char *text)
@@ -48,13 +49,13 @@ static void numbers_are_found_whole(void **state)
 		{ "loss (?<v>\\d*\\.?\\d*)", "loss -.5e-3", -0.5e-3 },
 		{ "loss (\\S+)", "loss 6.25e-05", 6.25e-05 },
 		{ "loss=([-+0-9.eE]+)", "loss=-1e-3", -1e-3 },
-		/* What only looks like a sign is none. */
+		/* A hyphen that only looks like a sign is none. */
 		{ "epoch-([0-9]+)", "epoch-12", 12 },
 		{ "epoch.*?([0-9]+)", "epoch-12", 12 },
 		{ "of ([0-9]+)", "3 of 12-15", 12 },
 		{ "/([0-9]+)", "3/12", 12 },
 		{ "step ([0-9]+)/", "step 3/12", 3 },
-		/* What is read by other rules is left as it is. */
+		/* Numbers that are read by other rules are left as they are. */
 		{ "\\Qloss(\\E([0-9.]+)", "loss(1.5", 1.5 },
 		{ "(?x) loss \\s ([0-9.]+) # the loss", "loss 1.5", 1.5 },
 		{ "loss ([a-z]+)", "loss abc", NOTHING },

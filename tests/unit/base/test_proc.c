@@ -82,7 +82,7 @@ static void a_child_has_its_arguments_environment_and_folder(void **state)
 	assert_string_equal(text, want);
 }
 
-/* Which descriptors the shell has; listing the folder would open one more. */
+/* Lists the descriptors that the shell has; listing the folder would open one more. */
 #define OPEN_FILES                                                                                 \
 	"i=0; while [ $i -lt 256 ]; do [ -e /proc/$$/fd/$i ] && echo $i; i=$((i+1)); done; "       \
 	"readlink /proc/$$/fd/0"

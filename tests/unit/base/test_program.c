@@ -21,7 +21,7 @@ static int find_loader(struct dl_phdr_info *info, size_t size, void *arg)
 	return 1;
 }
 
-/* In a process of its own: its name, its program, and the folder of that. */
+/* Prints, in a process of its own, its name, its program, and the folder of that. */
 static int answer(void)
 {
 	AUTO(auto_free) char *path = NULL, *folder = NULL;

@@ -55,7 +55,7 @@ static void the_search_begins_at_start(void **state)
 	assert_int_equal(spans[0].from, 3);
 	assert_false(regex_find(re, "axxa", 4, 4, spans));
 	assert_false(regex_find(re, "axxa", 4, 5, spans));
-	/* What lies before the start can still be looked at. */
+	/* Text before the start can still be looked at. */
 	assert_true(regex_find(behind, "xa", 2, 1, spans));
 }
 
@@ -67,7 +67,8 @@ static void a_long_text_is_searched_to_its_end(void **state)
 	struct regex_span spans[REGEX_GROUPS_MAX + 1];
 
 	(void)state;
-	/* At each place around the borders of the pieces that are searched at once. */
+	/* The match lies at each place around the borders of the pieces that are searched at
+	 * once. */
 	for (size_t at = 1000; at < 60000; at += at % 1024 < 40 || at % 1024 > 1000 ? 1 : 37) {
 		memset(text, 'n', 60000);
 		memcpy(text + at - 9, "needle=12", 9);

@@ -158,7 +158,7 @@ static void an_array_of_strings_is_freed_whole(void **state)
 
 static size_t wiped;
 
-/* In the place of libc's: what is freed cannot be looked at afterwards. */
+/* Replaces libc's function: freed memory cannot be looked at afterwards. */
 void explicit_bzero(void *memory, size_t len)
 {
 	memset(memory, 0, len);

@@ -203,14 +203,14 @@ static void waiting_for_anothers_compilation_counts_once(void **state)
 
 	(void)state;
 	stall_init(&stall, STALL_AUTO, 0, true, at(0));
-	/* It says so each minute, for ever. */
+	/* The command says so each minute, for ever. */
 	for (now = 0; fell < 0 && now < 10 * HOUR; now += MINUTE) {
 		stall_wait(&stall, at(now));
 		fell = look_until(&stall, now + SECOND, now + MINUTE, &verdict);
 	}
 	assert_int_equal(fell, 2 * HOUR + SECOND);
 	assert_int_equal(verdict.doing, DOING_COMPILE);
-	/* Whatever else is heard begins it anew. */
+	/* Any other sign of life begins the wait anew. */
 	stall_init(&stall, STALL_AUTO, 0, true, at(0));
 	stall_wait(&stall, at(0));
 	stall_compile(&stall, at(HOUR), false);
@@ -234,7 +234,7 @@ static void a_progress_bar_puts_the_verdict_off_by_an_hour_and_no_longer(void **
 	}
 	assert_true(stall_check(&stall, at(now), &verdict));
 	assert_int_equal(verdict.limit_ms, HOUR + 10 * SECOND);
-	/* One that is drawn no more is silence. */
+	/* A bar that is drawn no more is silence. */
 	stall_init(&stall, STALL_FIXED, 10 * SECOND, true, at(now));
 	steps(&stall, &now, 1, 50);
 	stall_output(&stall, at(now + SECOND), true);

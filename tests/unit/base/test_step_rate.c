@@ -188,7 +188,7 @@ static void no_speed_is_too_low_or_too_high_to_be_kept(void **state)
 	assert_true(isfinite(js_real(json, "rate", NAN)) && isfinite(throughput(json, "mean")));
 }
 
-/* ---- what is left out --------------------------------------------------------------- */
+/* ---- steps that are left out -------------------------------------------------------- */
 
 /* A launcher starts the command anew, from the checkpoint of step 80. */
 static void steps_made_again_are_a_pause(void **state)

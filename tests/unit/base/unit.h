@@ -57,7 +57,7 @@ static inline int scratch_teardown(void **state)
 
 #define test_in_scratch(f) cmocka_unit_test_setup_teardown(f, scratch_setup, scratch_teardown)
 
-/* In a function run by in_child(). */
+/* Checks for a function run by in_child(). */
 #define CHILD_SKIPS 77
 #define child_check(condition)                                                                     \
 	do {                                                                                       \

@@ -120,7 +120,7 @@ static inline void put_done(const char *dir, const char *module)
 	put_part(dir, module, "model.done", 0);
 }
 
-/* As a real failed entry of compiler 2.12.54 was. */
+/* Makes an entry like a real failed one of compiler 2.12.54. */
 static inline void put_failed(const char *dir, const char *module, const char *log)
 {
 	put_todo(dir, module);

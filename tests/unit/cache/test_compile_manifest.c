@@ -250,7 +250,7 @@ static void late_graphs_join_marked_and_stay_when_the_lock_is_written_again(void
 	again = write_lock(&world, "vit", LOG_FG, 2000);
 	assert_int_equal(again->count, 3);
 	assert_true(again->graphs[2].late);
-	/* One that was not late and is named no more has no place in it. */
+	/* A graph that was not late and is named no more has no place in the manifest. */
 	compile_manifest_freep(&again);
 	again = write_lock(&world, "vit", MISS("jit_f", KEY_F), 3000);
 	assert_int_equal(again->count, 2);

@@ -188,7 +188,7 @@ static int paused(void *arg, struct err **err)
 	return (*left)-- > 0 ? 0 : err_set(err, EXIT_BUSY, "somebody else has it");
 }
 
-/* Its caller is asked before each graph, and may end it. */
+/* The verdict's caller is asked before each graph, and may end it. */
 static void a_verdict_is_found_by_one_listing(void **state)
 {
 	AUTO(world_release) struct world world;
@@ -223,7 +223,7 @@ static void what_lies_beside_a_graph_spoils_it_there_too(void **state)
 	requests(&world.store);
 	marker = mem_format("%s/" PLACE "/%s/model.done", (const char *)*state, world.modules[3]);
 	assert_int_equal(unlink(marker), 0);
-	/* One that somebody looks at again, with its marker, is well. */
+	/* A graph that somebody looks at again, with its marker, is well. */
 	put_part(*state, world.modules[5], "model.hlo_module.pb.lock", 0);
 	report = checked(&world);
 	assert_false(report.warm);

@@ -202,8 +202,8 @@ static void a_lock_that_is_damaged_meanwhile_ends_it(void **state)
 	assert_int_equal(sum.graphs[GC_GOES], 1); /* is told all the same */
 }
 
-/* When g is told of, the listing has seen h already: only the second look can
- * tell what has become of it. */
+/* The second look alone can tell what has become of h: the listing has seen it already when g is
+ * told of. */
 static void renew_h(const struct meanwhile *what)
 {
 	set_age(what->dir, KEY_H "-cache", 0);

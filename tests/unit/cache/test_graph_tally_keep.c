@@ -98,7 +98,7 @@ static void nothing_of_jaxs_messages_is_lost(void **state)
 	}
 }
 
-/* It lies in a file that others may have written. */
+/* The kept tally lies in a file that others may have written. */
 static void what_leads_out_of_the_cache_is_not_taken_up(void **state)
 {
 	static const char *const keys[] = { "../../etc", ".hidden", "a/b", "" };

@@ -127,7 +127,7 @@ static void what_stays_unchanged_for_too_long_is_taken_by_one_of_many(void **sta
 	struct key_claim runs[8];
 	int taken = 0;
 
-	/* Its clock is years ahead: that is no matter. */
+	/* The holder's clock is years ahead: that is no matter. */
 	put_claim(store, "{\"v\":1,\"run\":\"gone\",\"host\":\"elsewhere\",\"nonce\":\"n\","
 			 "\"since\":9999999999999,\"held\":true,\"valid_ms\":60000,\"beat\":1}");
 	for (size_t i = 0; i < STK_LENGTH(runs); i++) {

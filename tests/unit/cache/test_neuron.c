@@ -271,7 +271,7 @@ static void a_graph_is_found_with_its_place_and_without(void **state)
 	assert_int_equal(graph.state, ENTRY_TODO);
 	assert_int_equal(find(*state, PLACE "/" MOD_D, &graph, &hold), 0);
 	assert_int_equal(find(*state, "../" MOD_A, &graph, &hold), 0);
-	/* In two places: the one that is not done is not passed over. */
+	/* The graph is in two places: the one that is not done is not passed over. */
 	write_text(*state, "neuronxcc-2.16.0+aa/" MOD_A "/model.hlo_module.pb", "x");
 	assert_int_equal(find(*state, MOD_A, &graph, &hold), 1);
 	assert_int_equal(graph.state, ENTRY_TODO);
@@ -350,14 +350,14 @@ static void a_lock_pins_the_compiled_object_of_each_graph(void **state)
 	assert_int_equal(lock->count, 2);
 	assert_string_equal(lock->graphs[0].key, PLACE "/" MOD_A);
 	assert_string_equal(lock->graphs[0].path, PLACE "/" MOD_A "/model.neff");
-	/* Its place was never told: that of the others. */
+	/* The place of graph b was never told: it is that of the others. */
 	assert_string_equal(lock->graphs[1].key, PLACE "/" MOD_B);
 	assert_int_equal(compile_manifest_load(store, lock->graph_key, &again, &damage, &err), 1);
 	compile_manifest_check(store, again, &report, &err);
 	assert_no_error(err);
 	assert_true(report.warm);
 	compile_manifest_report_clear(&report);
-	/* Without its marker the front-end would compile it again. */
+	/* A graph without its marker would be compiled again by the front-end. */
 	remove_part(*state, MOD_B, "model.done");
 	compile_manifest_check(store, again, &report, &err);
 	assert_int_equal(report.count, 1);
@@ -372,7 +372,7 @@ static void a_lock_pins_the_compiled_object_of_each_graph(void **state)
 	compile_manifest_repair(store, again, &report, &removed, &err);
 	assert_no_error(err);
 	assert_int_equal(json_array_size(removed), 1);
-	/* With its marker it would look compiled. */
+	/* Graph a would look compiled with its marker. */
 	assert_false(has_part(*state, MOD_A, "model.done"));
 	assert_true(has_part(*state, MOD_A, "model.hlo_module.pb"));
 	assert_true(has_part(*state, MOD_B, "model.neff"));

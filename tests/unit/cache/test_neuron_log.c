@@ -435,8 +435,8 @@ static void one_block_a_node_is_counted_and_a_graph_of_one_node_only_is_named(vo
 	assert_int_equal(neuron_counts(tally).named, 2);
 }
 
-/* Wherever a log is cut into two, and the halves are merged with another line, no
- * graph is invented, none is counted as what it is not. */
+/* If a log is cut into two anywhere, and the halves are merged with another line, no graph is
+ * invented, none is counted as what it is not. */
 static void lines_cut_anywhere_and_merged_give_only_what_they_say(void **state)
 {
 	static const char line[] = MID("00:00") N_HIT(MOD_A);

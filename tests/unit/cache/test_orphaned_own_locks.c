@@ -19,7 +19,7 @@ static void put_lock(const char *dir, const char *module, time_t age)
 	assert_int_equal(utime(path, &times), 0);
 }
 
-/* What is removed for a command that ran from 60 s to 10 s ago. */
+/* Returns the locks that are removed for a command that ran from 60 s to 10 s ago. */
 static json_t *clear(const struct world *world)
 {
 	struct orphaned_own_locks request = {

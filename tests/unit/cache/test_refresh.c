@@ -14,7 +14,7 @@ static json_t *ingredients_of(const char *comment)
 	return json_pack("{s:s, s:s}", "source", comment, "kind", "jax");
 }
 
-/* What a run of this source writes when its precompile job is proved. */
+/* Writes what a run of this source writes when its precompile job is proved. */
 static struct compile_manifest *prove(struct store *store, const char *comment, const char *run,
 				      const char *log, json_t **ret_refreshed)
 {
@@ -65,7 +65,7 @@ static bool is_warm(struct store *store, const char *key)
 	return report.warm;
 }
 
-/* As the driver begins a run: what is damaged is removed. How many were. */
+/* Removes damage as the driver does when it begins a run. Returns how many entries were removed. */
 static size_t repair(struct store *store, const char *key)
 {
 	AUTO(compile_manifest_freep) struct compile_manifest *lock = load(store, key);

@@ -15,7 +15,7 @@ struct world {
 	struct verify_request request;
 };
 
-/* Of the cache in `dir`; takes `book`. The job says that it went well. */
+/* Returns a world with the cache in `dir`; takes `book`. The job says that it went well. */
 static struct world world_with(const struct compile_kind *kind, const char *dir,
 			       struct graph_tally *tally)
 {
@@ -35,7 +35,7 @@ static void world_clear(struct world *world)
 	graph_tally_freep(&world->tally);
 }
 
-/* Whatever the verdict is, its numbers agree with each other. */
+/* Checks that the numbers of a verdict agree with each other, whatever the verdict is. */
 static inline struct cache_verdict verify(const struct world *world)
 {
 	struct cache_verdict verdict = { 0 };

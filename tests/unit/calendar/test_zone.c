@@ -220,7 +220,7 @@ static void a_leap_day_on_a_weekday_is_found_across_a_century(void **state)
 
 	(void)state;
 	zone_utc(&zone);
-	/* With a star both day fields count: a Saturday or Sunday. */
+	/* A star makes both day fields count: a Saturday or Sunday. */
 	assert_true(cron_parse("0 0 29 2 */6", &cron, &fault));
 	assert_true(due_next(&cron, &zone, moment(2088, 3, 1, 0, 0), &due));
 	assert_int_equal(due.at, moment(2116, 2, 29, 0, 0));

@@ -31,7 +31,7 @@ static struct ckpt one_in(const char *root, const char *name)
 	return ckpt;
 }
 
-/* What happens during a copy: `now` runs at the call `at` of the copy's callback (from 1). */
+/* An event during a copy: `now` runs at the call `at` of the copy's callback (from 1). */
 struct during {
 	int at, calls;
 	bool (*now)(void *arg); /* false: the copy stops */

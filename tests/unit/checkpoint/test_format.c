@@ -47,7 +47,7 @@ static void every_truncation_is_found(void **state)
 		assert_int_equal(judge_sb(samples[i].name, &whole), samples[i].verdict);
 		for (size_t len = 0; len < whole.len; len++) {
 			AUTO(sb_release) struct sb why = SB_INIT;
-			/* Without a name that promises one, a few bytes are nothing. */
+			/* A few bytes are nothing without a name that promises a format. */
 			bool unknown = len < 4 && i == STK_LENGTH(samples) - 1;
 			int verdict = judge(samples[i].name, whole.text, len, &why);
 

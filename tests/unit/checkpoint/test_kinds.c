@@ -321,7 +321,7 @@ static void what_all_older_ones_have_is_demanded_and_no_more(void **state)
 		put_text(*state, lone, "0123456789");
 	}
 	put_text(*state, "step-1/best.raw", "now and then");
-	/* One is lost by it; the next is not. */
+	/* One checkpoint is lost by the file; the next is not. */
 	assert_partial(*state, "files", "step-2", "best.raw");
 	assert_newest(*state, "files", "step-3");
 	put_text(*state, "step-3/weights.raw", "012345678");

@@ -67,7 +67,7 @@ static void flip(const char *root, const char *path, size_t at)
 	put_sb(root, path, bytes);
 }
 
-/* ---- what is accepted ---- */
+/* ---- models that are accepted ---- */
 
 static void a_file_needs_no_step_in_its_name(void **state)
 {
@@ -125,7 +125,8 @@ static void a_folder_of_each_kind_is_recognised_and_proved(void **state)
 	}
 }
 
-/* What is written last is missing: no kind takes it for whole, wherever it lies. */
+/* The file that is written last is missing: no kind takes the folder for whole, wherever it
+ * lies. */
 static void a_partial_folder_is_refused_with_the_file(void **state)
 {
 	AUTO(auto_free) char *path = fs_join(*state, "step_10");
@@ -183,7 +184,7 @@ static void a_mark_tells_device_and_world_size_and_what_has_changed(void **state
 	pin = taken(path, "auto");
 	assert_string_equal(pin.device, "trn1.32xlarge");
 	assert_int_equal(pin.world_size, 64);
-	/* As large as before, and sound by its format: only the mark knows. */
+	/* The file is as large as before, and sound by its format: only the mark knows. */
 	flip(path, "state.npz", 200);
 	assert_not_taken(path, "auto", "'state.npz' has changed since it was marked");
 }
@@ -240,7 +241,7 @@ static void what_differs_from_the_pin_is_refused_with_the_file(void **state)
 	drop(path, "c.bin");
 	flip(path, "b.bin", 3);
 	assert_not_fetched(*state, &near_pin, "'b.bin' has changed");
-	/* What was brought before is what was pinned, whatever has become of the place. */
+	/* The copy that was brought before is what was pinned, whatever has become of the place. */
 	auto_free(&brought);
 	brought = fetched(*state, &far_pin);
 	drop(*state, "node");

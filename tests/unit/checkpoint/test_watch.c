@@ -17,7 +17,7 @@ static void look(struct ckpt_watch *watch, int64_t ms)
 	assert_no_error(err);
 }
 
-/* How many looks it took. */
+/* Returns how many looks the watch took. */
 static int look_until_idle(struct ckpt_watch *watch, int64_t ms)
 {
 	int looks = 0;

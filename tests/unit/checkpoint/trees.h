@@ -418,7 +418,7 @@ static inline void assert_newest(const char *root, const char *kind, const char 
 		fail_msg("'%s' is not complete: %s", name, list.count ? list.items[0].why : "none");
 }
 
-/* It is not complete, and the reason says `part`. */
+/* Checks that the checkpoint is not complete, and that the reason says `part`. */
 static inline void assert_partial(const char *root, const char *kind, const char *name,
 				  const char *part)
 {

@@ -17,7 +17,7 @@ static inline void put_json(const struct watched *w, const char *name, const cha
 	put(w, name, json);
 }
 
-/* What the service answers, in order, the last one again and again. */
+/* Begins with the answers of the service in order, the last one again and again. */
 static inline void begin(struct watched *w, int nodes, const char *const *replies)
 {
 	size_t count = 0;
@@ -38,7 +38,7 @@ static inline struct batch_job *job_of(const struct watched *w)
 	return batch_job_of((struct batch *)w->engine, PREFIX);
 }
 
-/* As if nothing had been asked for lately. */
+/* Makes the caches look as if nothing had been asked for lately. */
 static inline struct engine_status look(const struct watched *w)
 {
 	struct batch_job *job = job_of(w);
@@ -50,7 +50,7 @@ static inline struct engine_status look(const struct watched *w)
 	return status;
 }
 
-/* How many requests there were to this path. */
+/* Returns the number of requests to this path. */
 static inline size_t asked(const struct watched *w, const char *path)
 {
 	size_t count = 0;

@@ -35,7 +35,7 @@ static UNUSED int bench_remove(void **state)
 {
 	struct bench *bench = *state;
 
-	/* Whatever a test did, nothing of it may live on. */
+	/* Processes of a test may not live on, whatever it did. */
 	assert_int_equal(processes_with(bench->place->root), 0);
 	local_ops.close(bench->engine);
 	place_remove((void **)&bench->place);

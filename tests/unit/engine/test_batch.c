@@ -103,7 +103,8 @@ static json_t *main_of(const json_t *range)
 	return NULL;
 }
 
-/* In a range of nodes too, and not by the container beside it, which copies files. */
+/* The main container has them in a range of nodes too; the container beside it, which copies files,
+ * has none. */
 static void gpus_are_a_resource_of_the_main_container(void **state)
 {
 	json_auto_t *plan = plan_of(2, "[]", 0, P4D), *plain = definition_of(plan, 2);

@@ -12,7 +12,7 @@ static void know(struct batch_job *job, const json_t *list)
 	job->nodes = json_pack("[O, O]", batch_pick(list, "a#0"), batch_pick(list, "a#1"));
 }
 
-/* Whether the service gives the reason already or not; nodes end one after the other. */
+/* Nodes end one after the other, and the service may give the reason already or not. */
 static void what_somebody_has_ended_is_ended_once(void **state)
 {
 	static const char *const jobs[] = {
@@ -45,7 +45,7 @@ static void what_somebody_has_ended_is_ended_once(void **state)
 	}
 }
 
-/* It was described before somebody ended it, its nodes after that. */
+/* The job was described before somebody ended it, its nodes after that. */
 static void before_a_node_is_blamed_the_job_is_looked_at_again(void **state)
 {
 	struct watched *w = *state;
@@ -59,7 +59,7 @@ static void before_a_node_is_blamed_the_job_is_looked_at_again(void **state)
 	assert_int_equal(w->peer->request_count, 2);
 }
 
-/* Of one node alone: its job follows, or is ended with the same words. */
+/* One node alone has ended: its job follows, or is ended with the same words. */
 static void a_node_that_somebody_has_ended_is_not_blamed(void **state)
 {
 	struct watched *w = *state;
@@ -98,7 +98,7 @@ static void a_node_that_somebody_has_ended_is_not_blamed(void **state)
 	assert_non_null(strstr(status.reason, "it was terminated: too dear"));
 }
 
-/* Whatever its nodes say, of themselves or by the service. */
+/* The job tells, whatever its nodes say, of themselves or by the service. */
 static void whose_wish_an_end_was_the_job_tells(void **state)
 {
 	static const struct {
@@ -159,14 +159,14 @@ static void whose_wish_an_end_was_the_job_tells(void **state)
 		must(batch_end_status((struct batch *)w->engine, job, &status, &err), &err);
 		if (status.taken_down != rows[row].taken_down)
 			fail_msg("%s, %s", rows[row].job, report);
-		/* Of an agent that did report it is its own word. */
+		/* The words of an agent that did report are its own. */
 		if (rows[row].words && (rows[row].taken_down || !report) &&
 		    !strstr(status.reason, rows[row].words))
 			fail_msg("%s, %s: %s", rows[row].job, report, status.reason);
 	}
 }
 
-/* Its queue is deleted: nobody can list what was in it. */
+/* The queue is deleted: nobody can list what was in it. */
 static void an_end_stands_where_others_cannot_be_listed(void **state)
 {
 	struct watched *w = *state;

@@ -25,7 +25,7 @@ static void stop(const struct watched *w)
 	must(batch_ops.stop(w->engine, NAME, PREFIX, 1000, &err), &err);
 }
 
-/* ---- which job it is ---- */
+/* ---- identity of a job ---- */
 
 static void a_list_that_is_empty_is_not_believed_at_once(void **state)
 {
@@ -146,12 +146,12 @@ static void one_that_never_ran_hides_none_that_does(void **state)
 	put_json(w, "node-0/report.json", "{'state':'running','token':'of a'}");
 	job_of(w)->stopped = clock_mono_now();
 	assert_int_equal(look(w).state, ENGINE_RUNNING);
-	/* It is asked for again, and now of this one. */
+	/* The stop is asked for again, and now of this job. */
 	stop(w);
 	assert_int_equal(asked(w, "{\"jobId\":\"a\""), 1);
 }
 
-/* It has lost it to a later attempt: that is an end. */
+/* The job has lost the claim to a later attempt: that is an end. */
 static void who_lost_the_claim_to_nobody_of_its_attempt_has_ended(void **state)
 {
 	struct watched *w = *state;
@@ -164,7 +164,7 @@ static void who_lost_the_claim_to_nobody_of_its_attempt_has_ended(void **state)
 	assert_int_equal(asked(w, "/v1/listjobs"), 1);
 }
 
-/* ---- what is stopped ---- */
+/* ---- jobs that are stopped ---- */
 
 static void a_node_that_left_well_hides_none_that_is_dead(void **state)
 {

@@ -95,7 +95,7 @@ static char *logs(struct engine *engine, uint64_t *offset)
 
 static const char *const engine_names[] = { "local", "batch", "sagemaker", NULL };
 
-/* Those of a service need one: tests/aws has them do the same. */
+/* Engines of a service are left out: they need one, and tests/aws has them do the same. */
 static void for_each_engine(void (*test)(struct place *place, struct engine *engine))
 {
 	for (size_t i = 0; engine_names[i]; i++) {

@@ -225,7 +225,7 @@ static void what_may_have_been_started_elsewhere_is_not_said_to_be_missing(void 
 	body = record(bench);
 	js_put_str(body, "boot", "00000000-0000-0000-0000-000000000000");
 	js_put_str(body, "host", "elsewhere");
-	/* Its files are there: nowhere that can be read from here. */
+	/* The attempt's files are there: nowhere that can be read from here. */
 	js_put_str(body, "work", "/nonexistent");
 	set_record(bench, body);
 	assert_int_equal(find(bench), 1); /* its report shows that it ran */
@@ -238,7 +238,7 @@ static void what_may_have_been_started_elsewhere_is_not_said_to_be_missing(void 
 	assert_int_equal(flock(fd, LOCK_EX), 0);
 	assert_int_equal(find(bench), 1);
 	close(fd);
-	/* As of a workspace whose files are not known to be here. */
+	/* The cache is that of a workspace whose files are not known to be here. */
 	local->cache = workspace_cache_new(local->store);
 	assert_int_equal(local_ops.find(bench->engine, "stk-r1-train-1", PREFIX, &err), -1);
 	assert_non_null(strstr(err->message, "may have been started on 'elsewhere'"));

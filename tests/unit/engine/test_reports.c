@@ -100,7 +100,7 @@ static void the_first_to_fail_by_itself_decides(void **state)
 	assert_int_equal(reports.node, 2);
 	assert_int_equal(reports.exit, 70);
 	assert_string_equal(reports.reason, "no room");
-	/* What the nodes agreed on comes before their clocks. */
+	/* The nodes' agreement comes before their clocks. */
 	put(desk, "failed.json", "{\"v\":1,\"node\":1,\"exit\":1}");
 	reports = look(desk, 4);
 	assert_int_equal(reports.node, 1);

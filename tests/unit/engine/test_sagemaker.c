@@ -58,7 +58,7 @@ static json_t *good(struct ask ask)
 	return body;
 }
 
-/* What stands at a path of a request is this JSON. */
+/* Checks that this JSON stands at a path of a request. */
 static void stands(struct ask ask, const char *path, const char *want)
 {
 	json_auto_t *body = good(ask);
@@ -318,7 +318,7 @@ static void reports_say_how_it_ended(void **state)
 	assert_int_equal(status.started.ms, 5);
 	assert_int_equal(status.last_seen.ms, INT64_C(1795252525500));
 	assert_string_equal(status.reason, "AlgorithmError: , exit code: 9");
-	/* Without any, the container's own. */
+	/* Without reports the exit is the container's own. */
 	status = status_of(description, NO_REPORTS);
 	assert_true(status.exit_known && status.silent);
 	assert_int_equal(status.exit, 9);
@@ -339,7 +339,7 @@ static void an_end_without_an_exit_has_the_services_words(void **state)
 	assert_true(status.exit_known);
 	assert_int_equal(status.exit, 0);
 	assert_string_equal(status.reason, "");
-	/* Of several agents one has not said how it ended: it may not have been done. */
+	/* One of several agents has not said how it ended: it may not have been done. */
 	status = status_with("{'TrainingJobStatus':'Completed','SecondaryStatus':'Completed'}",
 			     (struct reports){ .node = -1, .there = 2, .final = 1 }, 2);
 	assert_true(status.state == ENGINE_ENDED && status.silent && !status.exit_known);

@@ -27,7 +27,7 @@ static const struct peer_reply runs = {
 	.body = "{\"TrainingJobStatus\":\"InProgress\",\"SecondaryStatus\":\"Starting\"}",
 };
 
-/* What the services answer, in order, the last one again and again. */
+/* Begins with the answers of the services in order, the last one again and again. */
 static void begin(struct watched *w, const char *account, const char *launcher,
 		  const struct peer_reply *const *replies)
 {
@@ -46,7 +46,7 @@ static struct training *job_of(const struct watched *w)
 	return sagemaker_job_of((struct sagemaker *)w->engine, NAME);
 }
 
-/* As if nothing had been asked for lately. */
+/* Makes the caches look as if nothing had been asked for lately. */
 static struct engine_status look(const struct watched *w)
 {
 	AUTO(err_freep) struct err *err = NULL;
@@ -127,10 +127,10 @@ static void what_may_be_elsewhere_was_not(void **state)
 	pass(w, LONG_MS);
 	is_unseen(look(w));
 	assert_int_equal(w->peer->request_count, 3);
-	/* Who is asked is not asked each time. */
+	/* The service is not asked at each look. */
 	is_unseen(look(w));
 	assert_int_equal(w->peer->request_count, 4);
-	/* Its end is wished for. */
+	/* The job's end is wished for. */
 	must(sagemaker_ops.stop(w->engine, NAME, PREFIX, 1000, &err), &err);
 	was_deleted(look(w));
 }

@@ -178,7 +178,7 @@ static void what_ends_while_it_is_drained_does_not_stop_those_that_still_save(vo
 
 /* ---- an orphan ---- */
 
-/* To the engine it looks as if the machine had been restarted since. */
+/* The machine looks to the engine as if it had been restarted since. */
 static void lose_sight(struct bench *bench)
 {
 	AUTO(auto_free) char *lock = place_path(bench->place, PREFIX "node-0/" LOCK_FILE);
@@ -212,8 +212,8 @@ static int submit_second(struct bench *bench)
 	return local_ops.submit(bench->engine, &job, &err);
 }
 
-/* How many of the first attempt's checkpoints are marked, and how many were after
- * this moment. */
+/* Returns how many of the first attempt's checkpoints are marked, and how many were after this
+ * moment. */
 static size_t marks_of_first(struct bench *bench, int64_t after_ms, size_t *ret_late)
 {
 	AUTO(auto_free) char *root = place_path(bench->place, PREFIX "checkpoints");
@@ -250,8 +250,8 @@ static void an_orphan_stops_itself_and_its_late_checkpoints_are_refused(void **s
 	int64_t claimed;
 	pid_t orphan;
 
-	/* It saves and saves, and does not care for SIGTERM. Its grace is long enough for
-	 * a busy machine to let it save within. */
+	/* The script saves and saves, and does not care for SIGTERM. Its grace is long enough for a
+	 * busy machine to let it save within. */
 	order = saving_order(bench, PREFIX,
 			     SAVE "trap '' TERM; i=0; while :; do i=$((i + 1)); save $i; "
 				  "printf . >> $STOKER_CHECKPOINT_DIR/../saved; sleep 0.1; done");
@@ -278,7 +278,7 @@ static void an_orphan_stops_itself_and_its_late_checkpoints_are_refused(void **s
 	print_message("the orphan was gone %lld ms after the claim (grace 3000 ms, beat 50 ms)\n",
 		      (long long)(js_int(first, "ended", 0) - claimed));
 	assert_true(js_int(first, "ended", 0) - claimed < SOON_MS);
-	/* It went on saving for the whole of its grace: a dot for each, so that a kill in
+	/* The script went on saving for the whole of its grace: a dot for each, so that a kill in
 	 * the midst of writing loses none. */
 	marked = marks_of_first(bench, claimed + 50, &late);
 	assert_int_equal(late, 0);

@@ -153,7 +153,7 @@ static void assert_put(const char *phase, const char *want)
 	"\"sagemaker_submit_directory\":\"\\\"s3://bucket/stoker/sources/abc.tar.gz\\\"\","        \
 	"\"sagemaker_torch_distributed_enabled\":\"true\"}"
 
-/* What is null stays out; phase 1 has its overrides, and those alone. */
+/* Values that are null stay out; phase 1 has its overrides, and those alone. */
 static void each_phase_has_its_hyperparameters(void **state)
 {
 	(void)state;
@@ -233,7 +233,7 @@ static void more_hyperparameters_than_the_service_takes_are_refused(void **state
 	assert_refused(plan, order_new("train"), "104 hyperparameters");
 }
 
-/* ---- how a job without an agent goes: sagemaker_internal.h ---- */
+/* ---- course of a job without an agent: sagemaker_internal.h ---- */
 
 static struct training training_of(const char *text)
 {
@@ -244,7 +244,7 @@ static struct training training_of(const char *text)
 	return job;
 }
 
-/* As if it had ended long ago: its log is not waited for any more. */
+/* Makes the job look as if it had ended long ago: its log is not waited for any more. */
 static void assert_status(const char *text, enum engine_state state, bool known, int code)
 {
 	json_auto_t *plan = json_pack("{s:i}", "nodes", 1);
@@ -287,7 +287,8 @@ static char *command_with(const char *distribution, const char *type, int gpus, 
 	return sb_take(&line);
 }
 
-/* As SMDataParallelRunner of sagemaker-training 5.1.0 makes it, with these hosts and GPUs. */
+/* The command as SMDataParallelRunner of sagemaker-training 5.1.0 makes it, with these hosts and
+ * GPUs. */
 static void pytorchddp_is_the_toolkits_mpirun(void **state)
 {
 	static const char *const want =
@@ -335,7 +336,7 @@ static void the_commands_exit_is_found_in_the_reason(void **state)
 		      ENGINE_RUNNING, false, 0);
 }
 
-/* Who has just ended may have lines that are not shown yet. */
+/* A job that has just ended may have lines that are not shown yet. */
 static void an_end_is_held_back_for_the_log(void **state)
 {
 	json_auto_t *plan = json_pack("{s:i}", "nodes", 1);

@@ -216,7 +216,7 @@ static inline struct event key_event(enum event_kind kind)
 	return ev;
 }
 
-/* What the store holds, as the driver's answer. */
+/* Returns the driver's answer to what the store holds. */
 static inline struct event story_choice(const struct story *s, int64_t below)
 {
 	struct event ev = { .kind = EV_CHECKPOINT_CHOSEN, .at = s->flow.at };
@@ -393,7 +393,8 @@ static inline void story_begin_training(struct story *s, const struct flow_polic
 	s->text[0] = '\0';
 }
 
-/* From minute 1 on, for where no time is 0: the question of the cache is answered. */
+/* Begins at minute 1, for tests in which no time may be 0: the question of the cache is
+ * answered. */
 static inline void story_begin_late(struct story *s, const struct flow_policy *policy)
 {
 	memset(s, 0, sizeof *s);
@@ -402,7 +403,7 @@ static inline void story_begin_late(struct story *s, const struct flow_policy *p
 	story_at(s, MIN(1), checked(CACHE_WARM));
 }
 
-/* As story_begin_training(), from minute 1 on; its command has begun. */
+/* Does the same as story_begin_training(), from minute 1 on; its command has begun. */
 static inline void story_train_late(struct story *s, const struct flow_policy *policy)
 {
 	story_begin_late(s, policy);

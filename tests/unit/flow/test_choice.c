@@ -108,7 +108,7 @@ static void a_damaged_checkpoint_gives_way_to_the_one_before(void **state)
 	assert_int_equal(s.flow.state, FLOW_ENDED);
 }
 
-/* Whatever ends them: also Spot, which uses up no other budget. */
+/* Attempts count whatever ends them: also Spot, which uses up no other budget. */
 static void attempts_with_machines_are_bounded(void **state)
 {
 	struct flow_policy policy = story_policy();

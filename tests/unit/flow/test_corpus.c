@@ -16,7 +16,8 @@
 #define EXPECT_MAX 3
 #define FILE_MAX   ((size_t)256 << 10)
 
-/* In percent: at least so many are right; at most so many are taken for something else. */
+/* The shares in percent: at least so many are right; at most so many are taken for something
+ * else. */
 #define RIGHT_MIN   75
 #define WRONG_MAX   3
 #define ENTRIES_MIN 2000
@@ -141,7 +142,7 @@ static bool is_right(const struct entry *entry, const struct failure_classificat
 	return false;
 }
 
-/* What comes from outside of the program, and may go away by itself. */
+/* True if the failure comes from outside of the program, and may go away by itself. */
 static bool is_transient(const struct entry *entry)
 {
 	for (int i = 0; i < entry->expected; i++)

@@ -76,7 +76,7 @@ static void a_precompile_after_a_lack_of_memory_runs_with_half_the_workers(void 
 	assert_false(EVENT_HAS(recorded(EV_ATTEMPT_INTENDED), workers));
 }
 
-/* By its name the job is found again, whatever becomes of the driver. */
+/* The job is found again by its name, whatever becomes of the driver. */
 static void an_intent_names_the_job(void **state)
 {
 	(void)state;
@@ -433,7 +433,7 @@ static void a_risk_is_told_of_a_training_that_goes_on(void **state)
 	}
 }
 
-/* Before it is created a run has no age, and after its end no limit. */
+/* A run has no age before it is created, and no limit after its end. */
 static void no_limit_is_reached_outside_of_the_run(void **state)
 {
 	(void)state;

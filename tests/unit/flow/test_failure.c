@@ -119,7 +119,8 @@ static void a_cause_wins_over_an_earlier_symptom_and_a_later_cause(void **state)
 	assert_string_equal(v.rule, "nrt-memory");
 }
 
-/* What is raised behind a lost peer mostly follows from it; what a row knows is a cause. */
+/* An exception that is raised behind a lost peer mostly follows from it; one that a row knows is a
+ * cause. */
 static void an_exception_behind_a_lost_peer_is_no_cause(void **state)
 {
 	struct failure_classification v =
@@ -446,7 +447,7 @@ static void signatures_are_equal_for_the_same_failure_alone(void **state)
 		else
 			assert_string_not_equal(a.signature, b.signature);
 	}
-	/* Of an end without a cause the last lines are chance, the status is not. */
+	/* If an end has no cause, the last lines are chance, the status is not. */
 	assert_string_equal(classify_exit(3, "loss a").signature,
 			    classify_exit(3, "loss b").signature);
 	assert_string_not_equal(classify_exit(3, "x").signature, classify_exit(4, "x").signature);

@@ -12,7 +12,7 @@ static struct failure_classification classify_reason(const char *reason, const c
 
 static void what_a_program_wrote_is_no_word_of_the_engine(void **state)
 {
-	/* It would be out of capacity, denied and over a quota, if the engine said it. */
+	/* The words would mean no capacity, denied and over a quota, if the engine said them. */
 	struct failure_classification v = classify_reason(
 		"AlgorithmError: ExecuteUserScriptError:\nExitCode 1\nErrorMessage "
 		"\"CapacityError: AccessDenied LimitExceeded\n\"\nCommand \"python3 train.py\"",
@@ -51,7 +51,7 @@ static void the_exit_that_is_quoted_counts(void **state)
 		classify_reason("AlgorithmError: ExecuteUserScriptError:\nExitCode 126", "a").rule,
 		"exit-126");
 	assert_string_equal(classify_reason("AlgorithmError: Exit Code: 139", "a").rule, "crash");
-	/* What the agent saw itself is nearer, and no number is none. */
+	/* The agent's own word is nearer, and no number is none. */
 	e.engine_reason = "AlgorithmError: , exit code: 127";
 	assert_string_not_equal(classify(e, "a").rule, "exit-127");
 	assert_string_equal(classify_reason("AlgorithmError: , exit code: 4711", "a").evidence,
@@ -138,7 +138,7 @@ static void the_lines_of_a_quotation_are_those_of_the_program(void **state)
 	}
 }
 
-/* Of a long quotation 64 lines are read. */
+/* A long quotation is read for 64 lines. */
 static void a_quotation_is_read_so_far(void **state)
 {
 	char reason[1024];

@@ -334,7 +334,7 @@ static void lack_of_memory_gives_way_to_a_cause_of_its_own(void **state)
 
 /* ---- several nodes -------------------------------------------------------------- */
 
-/* Of two nodes with a cause each, the first one in time tells; by the end of the command where
+/* If two nodes have a cause each, the first one in time tells; by the end of the command where
  * lines have no time, and by their order where nothing is known. */
 static void of_two_causes_the_earlier_one_tells(void **state)
 {

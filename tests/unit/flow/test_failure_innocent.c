@@ -11,7 +11,7 @@ struct innocent {
 
 /* clang-format off */
 static const struct innocent innocents[] = {
-/* In the order in which the tables are asked. */
+/* The tables in the order in which they are asked. */
 #include "tests/unit/flow/failure_innocent_program.def"
 #include "tests/unit/flow/failure_innocent_service.def"
 #include "tests/unit/flow/failure_innocent_device.def"
@@ -41,7 +41,7 @@ static struct failure_classification classify_innocent(const struct innocent *c,
 	return classify(e, log);
 }
 
-/* To go back to an older checkpoint is no better: it is done once, and then the run stops. */
+/* A step back to an older checkpoint is no better: it is done once, and then the run stops. */
 static bool is_harmful(enum failure_class class)
 {
 	return retry_rows[class].action == ACTION_STOP ||

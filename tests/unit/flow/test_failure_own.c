@@ -19,7 +19,7 @@ static const struct failure_row own_rows[] = {
 	  .hint = "" },
 };
 
-/* In place of an expression, the text; what is found goes on to the end of the line. */
+/* Finds the row's text in place of an expression; the match goes on to the end of the line. */
 static bool own_find(const void *arg, size_t row, struct failure_line line,
 		     struct failure_line *ret_found)
 {

@@ -109,7 +109,7 @@ static void a_mistake_of_another_rank_does_not_follow_from_a_lost_peer(void **st
 	assert_int_equal(classify_exit(1, same).class, CLASS_COMM);
 }
 
-/* Which rank speaks first says nothing about which failed first. */
+/* The rank that speaks first need not be the one that failed first. */
 static void a_lost_peer_is_the_cause_though_the_other_rank_spoke_before(void **state)
 {
 	static const char log[] = "[rank5]: all is well\n"

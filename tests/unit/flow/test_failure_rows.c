@@ -12,7 +12,7 @@ struct row_case {
 
 /* clang-format off */
 static const struct row_case cases[] = {
-/* In the order in which the tables are asked. */
+/* The tables in the order in which they are asked. */
 #include "tests/unit/flow/failure_rows_program.def"
 #include "tests/unit/flow/failure_rows_service.def"
 #include "tests/unit/flow/failure_rows_device.def"
@@ -44,7 +44,7 @@ static void each_row_is_reached_by_its_line(void **state)
 	}
 }
 
-/* So that a streaming log keeps it. */
+/* A streaming log keeps only lines that bear on a failure. */
 static void each_line_of_a_log_bears_on_a_failure(void **state)
 {
 	static struct failure_index index;

@@ -374,8 +374,8 @@ static void the_rank_that_failed_first_tells(void **state)
 				 classify_exit(1, rows[i].log).rule, rows[i].rule);
 }
 
-/* Of 80 ranks each is heard by itself; more prefixes are something else that differs from line to
- * line. */
+/* Up to 80 ranks are heard each by itself; more prefixes are something else that differs from line
+ * to line. */
 static void so_many_ranks_are_told_apart(void **state)
 {
 	static char text[100][64];

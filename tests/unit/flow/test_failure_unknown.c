@@ -142,7 +142,7 @@ static void a_device_that_did_not_start_is_told_by_a_warning(void **state)
 		    "/l/torch/cuda/__init__.py:82: UserWarning: CUDA initialization: "
 		    "CUDA unknown error - this may be due to an environment\n"
 		    "CUDA available: False\n");
-	/* On a machine without one it is nothing. */
+	/* The warning is nothing on a machine without a driver. */
 	assert_rule("nothing-known",
 		    "/l/torch/cuda/__init__.py:82: UserWarning: CUDA initialization: "
 		    "Found no NVIDIA driver on your system.\n"

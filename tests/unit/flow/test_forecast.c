@@ -12,7 +12,7 @@ static struct event progress(double eta)
 	return ev;
 }
 
-/* Of this limit, so far. */
+/* Returns how often a risk for this limit was told so far. */
 static int told(const struct story *s, enum run_limit limit)
 {
 	int count = 0;
@@ -98,7 +98,7 @@ static void a_run_without_limits_is_never_at_risk(void **state)
 	assert_string_equal(why(&s), "nobody was told");
 }
 
-/* ---- where the last of the time and of the money is for saving ---------------------- */
+/* ---- lead before a limit of time or cost -------------------------------------------- */
 
 static struct flow_policy with_lead(void)
 {
@@ -157,7 +157,7 @@ static void one_that_should_have_ended_before_is_told_to_save(void **state)
 	policy.price_per_ms = 1.0 / MIN(1);
 	story_train_late(&s, &policy);
 	story_at(&s, MIN(50), progress(5 * 60));
-	/* Whatever else is told in the last of the money, the forecast stays as it is. */
+	/* The forecast stays as it is, whatever else is told in the last of the money. */
 	story_at(&s, MIN(56) - 1, checkpoint(1, 100, "s3://b/c/checkpoint-100"));
 	assert_int_equal(s.flow.limit, LIMIT_NONE);
 	story_wait(&s, MIN(56));
@@ -199,7 +199,7 @@ static void who_will_be_late_is_told_so_before_it_is_stopped(void **state)
 	assert_int_equal(s.flow.limit, LIMIT_DEADLINE);
 }
 
-/* Its claim may not be read for minutes; then its steps show that it is under way. */
+/* The training's claim may not be read for minutes; then its steps show that it is under way. */
 static void steps_show_a_training_whose_claim_was_not_seen(void **state)
 {
 	struct flow_policy policy = with_lead();
@@ -234,7 +234,7 @@ static void no_training_is_begun_where_it_could_only_save(void **state)
 	assert_string_equal(s.flow.end_reason,
 			    "limits.deadline is reached: no training starts in the last 5 min "
 			    "before the run's time is over");
-	/* One that waits for machines is not let begin. */
+	/* A training that waits for machines is not let begin. */
 	story_begin_late(&s, &policy);
 	story_at(&s, MIN(2), about(EV_ATTEMPT_SUBMITTED, PHASE_TRAIN, 1));
 	story_wait(&s, MIN(56));

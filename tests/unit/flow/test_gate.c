@@ -360,8 +360,9 @@ static void a_worse_model_hardly_passes_and_an_equal_one_does(void **state)
 	assert_true(share_that_passes(0, 20, 0.95, true) >= 0.9);
 }
 
-/* By hand: drops 1, 2, 3, 4 of a baseline of 100 have the mean 2.5 and the deviation 1.290994; the
- * quantile of Student's t for 95 % and three degrees is 2.353363 (a table's). */
+/* The numbers are computed by hand: drops 1, 2, 3, 4 of a baseline of 100 have the mean 2.5 and the
+ * deviation 1.290994; the quantile of Student's t for 95 % and three degrees is 2.353363 (a
+ * table's). */
 static void the_upper_end_is_students(void **state)
 {
 	struct gate gate;

@@ -193,7 +193,6 @@ static void the_first_cause_of_an_end_stands(void **state)
 			}
 }
 
-/* To make room for phase 1 is wanted once. */
 static void room_is_made_once(void **state)
 {
 	(void)state;
@@ -412,7 +411,7 @@ static void room_is_made_by_any_end_that_another_attempt_may_follow(void **state
 	}
 }
 
-/* How long a check-up took is known by both of its times. */
+/* The length of a check-up is known by both of its times. */
 static void a_checkup_without_a_begin_took_no_known_time(void **state)
 {
 	struct event ev = about(EV_HEALTH_CHECKED, PHASE_TRAIN, ATTEMPT);
@@ -446,7 +445,7 @@ static void graphs_are_lost_only_if_they_were_proved(void **state)
 	}
 }
 
-/* ---- what is no event -------------------------------------------------- */
+/* ---- broken events ----------------------------------------------------- */
 
 /* A journal of another version may hold anything: it is passed over, and nothing is read beyond a
  * table. */

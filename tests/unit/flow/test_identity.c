@@ -94,7 +94,7 @@ static void a_job_is_named_by_run_phase_and_attempt(void **state)
 	assert_int_equal(strlen(name), FLOW_ID_MAX - 1);
 	assert_int_equal(name[FLOW_ID_MAX], '#');
 	assert_string_equal(name + FLOW_ID_MAX - 8, "train-1");
-	/* One more does not: no name is better than another job's. */
+	/* A name that is one longer does not fit: no name is better than another job's. */
 	memset(name, '#', sizeof name);
 	flow_job_name(&flow, PHASE_TRAIN, 10, name);
 	assert_string_equal(name, "");

@@ -398,8 +398,8 @@ static void what_was_never_submitted_left_the_time_idle(void **state)
 	assert_int_equal(bin(&b, BIN_QUEUE), 500);
 }
 
-/* Where the run is to end nothing is submitted any more, so that nobody has to look for it again;
- * where it goes on, a driver that died may have submitted it. */
+/* If the run is to end, nothing is submitted any more, so that nobody has to look for it again; if
+ * it goes on, a driver that died may have submitted it. */
 static void what_a_stop_finds_was_never_there_leaves_the_time_after_it_idle(void **state)
 {
 	const struct {

@@ -7,7 +7,7 @@
 
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
 
-/* ---- without a driver ----------------------------------------------------------- */
+/* ---- time without a driver ------------------------------------------------------ */
 
 static void between_attempts_time_without_a_driver_is_idle(void **state)
 {

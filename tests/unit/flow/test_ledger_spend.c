@@ -208,7 +208,7 @@ static void without_room_the_newest_hole_grows(void **state)
 	assert_int_equal(l.holes[LEDGER_HOLES_MAX - 1].to.ms, 1001);
 }
 
-/* What is left of the holes 10-20, 30-40 and 50-60 when this was observed. */
+/* Returns what is left of the holes 10-20, 30-40 and 50-60 when this was observed. */
 static const char *filled(int64_t from, int64_t to)
 {
 	begin(0);

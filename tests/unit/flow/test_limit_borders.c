@@ -55,7 +55,7 @@ static void a_foreign_time_is_kept_between_two_of_the_journal(void **state)
 	assert_int_equal(flow_between(201, from, to).ms, 200);
 }
 
-/* Which stretch each limit counts, and only in which states of the attempt. */
+/* Each limit counts its own stretch, and only in some states of the attempt. */
 static void a_limit_of_an_attempt_counts_in_its_states_alone(void **state)
 {
 	(void)state;
@@ -277,8 +277,8 @@ static void the_deadline_is_forecast_to_the_millisecond(void **state)
 	assert_int_equal(limit_forecast(&flow), LIMIT_NONE);
 }
 
-/* When the training, whose forecast is the end at `ends`, is told before a deadline in ten hours
- * with a lead of one. */
+/* Returns when the training, whose forecast is the end at `ends`, is told before a deadline in ten
+ * hours with a lead of one. */
 static int64_t told_at(int64_t ends, bool reported)
 {
 	flow.policy.deadline_ms = MIN(600);
@@ -461,7 +461,7 @@ static void a_forecast_of_cost_says_both_sums(void **state)
 	limit_forecast_text(&flow, said, sizeof said);
 	assert_string_equal(said,
 			    "at the present pace the run ends at 12.50 USD, allowed are 10.00 USD");
-	/* Without a price nothing is known to be paid. */
+	/* Nothing is known to be paid if there is no price. */
 	flow.policy.price_per_ms = 0;
 	limit_forecast_text(&flow, said, sizeof said);
 	assert_string_equal(said,

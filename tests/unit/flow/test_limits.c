@@ -160,7 +160,7 @@ static void the_deadline_drains_and_refuses(void **state)
 		  "01:02   done\n");
 }
 
-/* Where machines are a service's, the last of the time and of the money is for saving. */
+/* If machines are a service's, the last of the time and of the money is for saving. */
 static void a_training_is_told_in_time_where_that_is_wanted(void **state)
 {
 	struct flow_policy policy = with_drain();
@@ -421,7 +421,7 @@ static void what_is_sent_again_and_again_is_unseen_since_the_first_time(void **s
 	story_wait(&s, MIN(70));
 	assert_int_equal(s.flow.limit, LIMIT_NONE);
 	assert_int_equal(s.effects.list[s.effects.count - 1].kind, EFFECT_LEAVE);
-	/* What was taken in the end is lost since it was lost. */
+	/* An attempt that was taken in the end is lost since it was lost. */
 	story_at(&s, MIN(71), about(EV_ATTEMPT_SUBMITTED, PHASE_TRAIN, 1));
 	story_at(&s, MIN(72), about(EV_ATTEMPT_LOST, PHASE_TRAIN, 1));
 	assert_int_equal(s.flow.unobserved_since.ms, MIN(72));

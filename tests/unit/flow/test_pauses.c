@@ -126,7 +126,7 @@ static void time_and_cost_are_those_of_the_stage(void **state)
 	assert_int_equal(limit_reached(&s.flow, (struct utc){ MIN(6) }), LIMIT_COST);
 }
 
-/* What follows the training takes time, too: the last turn tells how long. */
+/* The stages after the training take time, too: the last turn tells how long. */
 static void a_forecast_adds_what_follows_the_training(void **state)
 {
 	(void)state;

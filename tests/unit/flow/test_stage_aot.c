@@ -176,7 +176,7 @@ static void what_ends_the_run_before_costs_no_phase_1(void **state)
 	assert_int_equal(s.flow.attempts[PHASE_PRECOMPILE], 0);
 }
 
-/* Whether the training compiles ahead does not matter. */
+/* The mode of the training does not matter. */
 static void each_stage_decides_for_itself(void **state)
 {
 	(void)state;
@@ -388,7 +388,7 @@ static void a_takeover_at_each_point_changes_nothing(void **state)
 	}
 }
 
-/* After damage the order of the attempt says for which stage it compiles. */
+/* The order of the attempt says after damage for which stage it compiles. */
 static void an_attempt_that_is_found_again_knows_its_stage(void **state)
 {
 	(void)state;

@@ -163,7 +163,7 @@ static void a_task_that_is_done_is_progress(void **state)
 	}
 }
 
-/* One bad shard ends the phase, though others go well between its failures. */
+/* A bad shard ends the phase, though others go well between its failures. */
 static void the_same_failure_three_times_in_one_task_ends_the_phase(void **state)
 {
 	static const char *const tasks[] = { "shard-1", "shard-2" };
@@ -311,7 +311,7 @@ static void an_overtaken_promotion_is_refused(void **state)
 	}
 }
 
-/* From its intent on nobody knows whether the entry is there: only the outcome ends the run. */
+/* Nobody knows from the intent on whether the entry is there: only the outcome ends the run. */
 static void a_stop_or_a_limit_does_not_end_a_promotion_under_way(void **state)
 {
 	(void)state;

@@ -38,7 +38,7 @@ static inline struct model *over(struct store *store)
 
 static inline void begin(struct fixture *f)
 {
-	/* In memory, if there is such a place: each write is synced. */
+	/* The place is in memory, if there is such a place: each write is synced. */
 	strcpy(f->scratch, "/dev/shm/stoker-test-XXXXXX");
 	if (!mkdtemp(f->scratch)) {
 		strcpy(f->scratch, "/tmp/stoker-test-XXXXXX");
@@ -220,7 +220,7 @@ static inline void on_unchecked(void *arg, const char *object, const char *why)
 	assert_string_equal(object, MODEL_POINTER);
 }
 
-/* What differs; NULL: nothing. The caller frees it. */
+/* Returns the differences; NULL: none. The caller frees them. */
 static inline char *differences(struct model *model, const char *head)
 {
 	struct told told = { NULL };

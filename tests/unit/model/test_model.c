@@ -59,7 +59,7 @@ static void test_an_entry_beyond_the_pointer_moves_it_on(void **state)
 		head_of(f->model, 1, p.before);
 		assert_int_equal(promote(f, &p, NULL), MODEL_PROMOTED);
 	}
-	/* As if its process had died before it moved the pointer. */
+	/* Leaves the model as if its process had died before it moved the pointer. */
 	must(fs_write_atomic(pointer, before.text, before.len, 0600, &err), err);
 	assert_whole(f->model);
 	must(model_head(f->model, true, &head, &err), err);
@@ -139,7 +139,7 @@ static void test_the_pointer_tells_what_the_model_was_given(void **state)
 		assert_int_equal(beyond.head.generation, 2);
 		assert_string_equal(beyond.seen.url, list);
 		assert_non_null(beyond.head.body);
-		/* It is gone before it is read. */
+		/* The entry is gone before it is read. */
 		json_decref(beyond.head.body);
 		beyond.head.body = NULL;
 		assert_int_equal(unlink(entry), 0);

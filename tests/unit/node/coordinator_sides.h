@@ -10,7 +10,7 @@
 
 #define NODES    3
 #define HEART_MS 10
-/* So long that no look is due by itself. */
+/* A time so long that no look is due by itself. */
 #define LATER_MS ((int64_t)3600 * 1000)
 
 struct side {
@@ -90,7 +90,7 @@ static UNUSED void close_all(struct side sides[NODES])
 		side_close(&sides[i]);
 }
 
-/* What the node saves beneath this name, with the name of the file its own. */
+/* Saves a file of the node beneath this name, with the name of the file its own. */
 static UNUSED void save(const struct side *side, const char *name, const char *file,
 			const char *text)
 {
@@ -137,7 +137,7 @@ static UNUSED int go_all(struct side sides[NODES])
 	return go(&sides[0]);
 }
 
-/* What the node has published. A new reference. */
+/* Returns what the node has published: a new reference. */
 static UNUSED json_t *told_by(const struct place *place, int node)
 {
 	AUTO(auto_free) char *path = mem_format("%s/far/shards/node-%d.json", place->root, node);

@@ -125,7 +125,7 @@ static UNUSED char *rest(struct bench *bench)
 	return sb_take(&kinds);
 }
 
-/* Its end, which is waited for. */
+/* Waits for the helper's end and checks it. */
 static UNUSED void bench_end(struct bench *bench, int exit_status)
 {
 	AUTO(auto_free) char *claim = place_path(bench->place, "runs/r1/claim/train");

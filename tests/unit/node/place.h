@@ -148,8 +148,8 @@ static UNUSED void pause_ms(long ms)
 	nanosleep(&time, NULL);
 }
 
-/* So often what is waited for is looked at, each 10 ms: a minute, and longer on a machine that
- * is busy with other things. */
+/* The number of looks at what is waited for, each 10 ms: a minute, and longer on a machine that is
+ * busy with other things. */
 #define LOOKS 6000
 
 /* Wait until a node's report says this; false if it does not come. */

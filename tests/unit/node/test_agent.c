@@ -384,7 +384,7 @@ static void a_second_agent_in_the_same_folder_leaves_at_once(void **state)
 	assert_true(fs_exists(ran));
 }
 
-/* They may hold what a command printed of its secrets. */
+/* Files of an agent may hold what a command printed of its secrets. */
 static void what_an_agent_writes_is_its_owners_alone(void **state)
 {
 	static const char *const files[] = { "runs/r1/claim/train", PREFIX "node-0/" REPORT_FILE,

@@ -123,7 +123,7 @@ static void who_is_stopped_by_a_service_divides_its_time(void **state)
 	assert_int_equal(agent_config_kill_ms(&config), 0);
 }
 
-/* Where each look is a request, and where many nodes are looked at, it is done more seldom. */
+/* Looks are more seldom if each is a request, or if many nodes are looked at. */
 static void nodes_hear_of_each_other_the_more_seldom_the_more_there_are(void **state)
 {
 	static const struct {
@@ -198,7 +198,7 @@ static void a_compiler_that_takes_urls_or_folders_needs_no_cache_of_this_node(vo
 	}
 }
 
-/* In precompile nothing is resumed, and what is saved goes nowhere. */
+/* A precompile resumes nothing, and its checkpoints go nowhere. */
 static void the_folders_of_a_command_are_those_of_its_order(void **state)
 {
 	static const struct {
@@ -394,7 +394,7 @@ static void a_source_that_is_not_there_or_no_bundle_is_named(void **state)
 	assert_non_null(strstr(broken->message, "cannot unpack the source"));
 }
 
-/* What stands in the way of a folder is not removed: it is somebody's. */
+/* A file in the way of a folder is not removed: it is somebody's. */
 static void a_file_in_the_place_of_a_folder_is_named(void **state)
 {
 	static const char *const places[] = { "checkpoints", "output" };

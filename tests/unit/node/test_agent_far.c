@@ -16,14 +16,14 @@
 #define LEAST_MS   2000
 #define FINISH_MAX 4
 
-/* ---- what the test decides, in the agent's process ---- */
+/* ---- settings of the test, in the agent's process ---- */
 
 static const struct place *here;
 static int away_for;   /* so many looks at the claim are not answered; below 0: none ever is */
 static bool stop_then; /* a signal to stop comes with the last of them */
 static enum uploader_end ends[FINISH_MAX]; /* of the uploader; the rest are good ones */
 
-/* What it tells of itself, in a file. */
+/* Writes what the agent tells of itself to a file. */
 static void tell(const char *fmt, ...) STK_PRINTF(1, 2);
 
 static void tell(const char *fmt, ...)
@@ -208,7 +208,7 @@ static void without_an_answer_in_time_the_service_is_what_failed(void **state)
 	assert_false(fs_exists(ran));
 }
 
-/* Who gives up waiting because it is to stop has not failed. */
+/* An agent that gives up waiting because it is to stop has not failed. */
 static void a_stop_meanwhile_is_a_stop(void **state)
 {
 	json_t *order = order_far(*state, "true");

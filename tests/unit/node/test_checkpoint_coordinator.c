@@ -105,7 +105,7 @@ static json_t *files_of(const struct place *place, const char *name)
 	return json_incref(mark.files);
 }
 
-/* What a run would resume from, NULL if from nothing. Yours to free. */
+/* Returns the checkpoint that a run would resume from, NULL if none. Yours to free. */
 static char *chosen(const struct place *place)
 {
 	AUTO(auto_free) char *url = mem_format("dir:%s/far", place->root);
@@ -418,7 +418,8 @@ static void who_was_cut_off_before_its_first_shard_may_have_had_one(void **state
 	assert_false(is_marked(place, "step-10"));
 	why = why_of(place, "step-10");
 	assert_string_equal(why, "node 1 was disconnected before it saved any part");
-	/* It had no part in the one before the last, which is whole: nor has it in this one. */
+	/* The node had no part in the one before the last, which is whole: nor has it in this
+	 * one. */
 	run_broken(place, 2, "save 20; marked 20; save 30");
 	assert_true(is_marked(place, "step-20"));
 	assert_true(is_marked(place, "step-30"));

@@ -367,7 +367,7 @@ static pid_t start_second(const struct place *place, const char *script)
 static void a_superseded_agent_stops_and_its_late_checkpoint_is_refused(void **state)
 {
 	struct place *place = *state;
-	/* It saves once more when it is told to stop, and is given the time for it. */
+	/* The script saves once more when it is told to stop, and is given the time for it. */
 	static const char *const script =
 		SAVE "trap told=1 TERM; save 10; until [ \"$told\" ]; do sleep 0.02; done; save 20";
 	AUTO(auto_free) char *late = place_path(place, PREFIX "checkpoints/step-20/state.bin");
@@ -428,7 +428,7 @@ static void a_checkpointer_that_dies_is_replaced(void **state)
 
 	order_write(place, order_with_checkpoints(place, script, NULL));
 	agent = start(place, PREFIX, 0, plain_env, NULL);
-	/* Before that the command, too, looks like the agent for a moment. */
+	/* The command, too, looks like the agent for a moment before it runs. */
 	assert_true(wait_for_state(place, PREFIX, 0, "running"));
 	checkpointer = checkpointer_of(agent);
 	kill(checkpointer, SIGKILL);
@@ -436,7 +436,7 @@ static void a_checkpointer_that_dies_is_replaced(void **state)
 	assert_int_equal(end_of(agent), 0);
 }
 
-/* What the agent orders, as far as there is somebody to do it. */
+/* The agent orders a drain, as far as there is somebody to do it. */
 static void a_checkpointer_is_told_to_drain_until_its_last_pass(void **state)
 {
 	struct checkpointer checkpointer = { .helper = { .news_fd = -1, .orders_fd = -1 } };

@@ -53,7 +53,7 @@ static void at_the_end_older_ones_are_marked_though_the_newest_cannot_be(void **
 	close_checkpointer(&bench);
 }
 
-/* What the class of the failure is. A folder that takes nothing is the user's, by its error. */
+/* The failure has a class. A folder that takes nothing is the user's, by its error. */
 static void what_is_lost_is_told_with_its_cause(void **state)
 {
 	for (int far = 0; far < 2; far++) {

@@ -60,7 +60,7 @@ static void what_is_not_whole_is_told_again_if_it_changes_but_twice_at_most(void
 	}
 	save_file(&bench, "step-10/state.json", contents[2]);
 	json_decref(hear(&bench, "saving"));
-	/* One that comes later is whole: by then the third would have been told. */
+	/* A later checkpoint is whole: by then the third would have been told. */
 	save(&bench, 20);
 	hear_marked(&bench, 20);
 	tell(&bench, "\"last\"");
@@ -113,7 +113,7 @@ static void what_the_command_saves_in_the_root_itself_stays_where_it_is(void **s
 	assert_true(is_there(&bench, PREFIX "node-0/checkpoints/step-2/state.bin"));
 }
 
-/* One that cannot be copied holds up none behind it. */
+/* A checkpoint that cannot be copied holds up none behind it. */
 static void what_cannot_be_copied_is_passed_over_and_told(void **state)
 {
 	AUTO(auto_free) char *root = far_of(*state);
@@ -220,7 +220,8 @@ static void what_another_program_has_not_uploaded_yet_is_not_lost(void **state)
 
 /* ---- a drain ---- */
 
-/* It waits neither for the beat nor for a checkpoint to settle that shows that it is whole. */
+/* The drain waits neither for the beat nor for a checkpoint to settle that shows that it is
+ * whole. */
 static void a_drain_marks_what_is_there_at_once(void **state)
 {
 	AUTO(auto_free) char *root = far_of(*state);

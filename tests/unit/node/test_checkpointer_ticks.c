@@ -71,7 +71,7 @@ static void pass_last(struct bench *bench, struct place *place, const char *root
 	tell(bench, "\"last\"");
 }
 
-/* How often that is said from now on, up to what ends it, which is given. */
+/* Returns how often news of `kind` comes from now on, up to the news `end`, which `ret` gets. */
 static int count_until(struct bench *bench, const char *kind, const char *end, json_t **ret)
 {
 	json_t *line;

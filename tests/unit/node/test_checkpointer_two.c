@@ -48,7 +48,7 @@ static void end_pair(struct pair *pair, const char *order)
 	unlink(claim);
 }
 
-/* This node's part of a checkpoint. */
+/* Saves this node's part of a checkpoint. */
 static void save_part(const struct pair *pair, int node, int step)
 {
 	AUTO(auto_free) char *name = mem_format("step-%d/shard-%d.bin", step, node);
@@ -165,7 +165,7 @@ static void what_two_nodes_do_not_agree_on_is_lost_by_the_user(void **state)
 	end_pair(&pair, NULL);
 }
 
-/* Its agent is gone, and no word of it comes any more. */
+/* The other node's agent is gone, and no word of it comes any more. */
 static void what_waits_for_a_dead_node_is_lost_by_its_machine(void **state)
 {
 	json_auto_t *lost = NULL;

@@ -83,7 +83,7 @@ static const char *words_of(const json_t *body, const char *check, const char *v
 	return NULL;
 }
 
-/* ---- one node ---- */
+/* ---- check-up of one node ---- */
 
 /* Another attempt has taken the claim while this one was checked. */
 static void who_is_superseded_during_its_check_up_runs_nothing(void **state)
@@ -127,7 +127,7 @@ static void a_node_on_which_all_is_well_runs_the_command(void **state)
 	assert_string_equal(words_of(body, "tensor", "ok"),
 			    "a product is right on 2 cores (torch)");
 	assert_string_equal(words_of(body, "collectives", "ok"), "all_reduce 7.5 GB/s");
-	/* By which the next one is judged. */
+	/* The next figure is judged by the kept one. */
 	must(js_load(baseline, REPORT_MAX, &kept, &err), &err);
 	figure = json_object_get(json_object_get(kept, "figures"),
 				 "all_reduce of 4096 bytes over 2 ranks");
@@ -188,7 +188,7 @@ static void a_check_up_that_cannot_begin_is_nobodys_illness(void **state)
 	assert_has(js_str(error, "message"), "env.BAD");
 }
 
-/* ---- what ends it before its end ---- */
+/* ---- check-ups that end early ---- */
 
 /* Runs an agent whose check-up hangs in a tool, and gives its process. */
 static pid_t begin_hanging(const struct place *place, int nodes)
@@ -375,7 +375,7 @@ static void without_a_way_between_them_that_is_said_and_they_run(void **state)
 
 	put_all(*state);
 	put_python(*state, "echo '{\"framework\":\"jax\",\"cores\":2,\"accelerated\":true}'");
-	/* There is a node that ssh does not get to. */
+	/* A node cannot be reached by ssh. */
 	put_tool(*state, "mpirun", "exit 1");
 	put_tool(*state, "ssh", "exit 255");
 	run_both(*state, order_checked(*state, 2), ends);

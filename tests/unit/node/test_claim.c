@@ -117,7 +117,7 @@ static void a_claim_that_cannot_be_read_is_not_lost(void **state)
 	assert_true(holds(&one, store));
 }
 
-/* What another tool, or an older stoker, may have left there. */
+/* Another tool, or an older stoker, may have left this there. */
 static void only_a_claim_that_names_our_start_is_ours(void **state)
 {
 	static const struct {
@@ -241,7 +241,7 @@ static void the_master_is_where_the_order_says(void **state)
 
 /* ---- writes that go wrong ---- */
 
-/* What a service does with the write of a claim. */
+/* The service's ways to treat the write of a claim. */
 enum service { WRITES, WRITES_AND_FAILS, FAILS, WRITES_ANOTHERS_AND_FAILS, IS_LATE };
 
 static enum service service;
@@ -351,7 +351,7 @@ static void of_many_processes_at_once_one_takes_it(void **state)
 	assert_int_equal(winners, 1);
 }
 
-/* ---- where no restarts are told ---- */
+/* ---- claims where no restarts are told ---- */
 
 static void a_claim_of_an_earlier_start_is_taken_over_and_not_believed(void **state)
 {
@@ -363,7 +363,7 @@ static void a_claim_of_an_earlier_start_is_taken_over_and_not_believed(void **st
 	assert_int_equal(take(&peer, store), CLAIM_NOT_YET);
 	actor_make(&one, *state, 1, -1, 0, "t1");
 	assert_int_equal(take(&one, store), CLAIM_OURS);
-	/* It was not there before, so whoever wrote it lives. */
+	/* The claim was not there before, so whoever wrote it lives. */
 	assert_int_equal(take(&peer, store), CLAIM_OURS);
 	actor_make(&late, *state, 1, -1, 1, "t1");
 	assert_int_equal(take(&late, store), CLAIM_NOT_YET);
@@ -379,7 +379,7 @@ static void a_claim_of_an_earlier_start_is_taken_over_and_not_believed(void **st
 	assert_int_equal(claim_show(&one.claim, &one.config, store), 0);
 	assert_false(claim_holds(&one.claim, &one.config, store));
 	assert_true(claim_holds(&again.claim, &again.config, store));
-	/* It shows again and again that it lives, and each time it can be seen. */
+	/* The agent shows again and again that it lives, and each time it can be seen. */
 	for (int beat = 1; beat <= 2; beat++) {
 		AUTO(auto_free) char *path = place_path(*state, "runs/r1/claim/train");
 		AUTO(err_freep) struct err *err = NULL;

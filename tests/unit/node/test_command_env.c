@@ -166,8 +166,8 @@ static void nodes_on_machines_of_their_own_know_their_way(void **state)
 	assert_value(&efa, "PET_NODE_RANK", "1");
 }
 
-/* What is for one kind alone, on two nodes with EFA: the order of an earlier driver names no kind,
- * and only Neuron's cores. */
+/* Variables that are for one kind alone, on two nodes with EFA: the order of an earlier driver
+ * names no kind, and only Neuron's cores. */
 static void each_kind_of_accelerator_gets_its_own_variables(void **state)
 {
 	static const struct {
@@ -230,7 +230,7 @@ static void a_secret_that_lies_nowhere_a_job_can_read_is_named(void **state)
 	assert_has(err->hint, "Secrets Manager");
 }
 
-/* Without keys, and with no service to ask for some. */
+/* The set-up has no keys, and no service to ask for some. */
 static void a_secret_that_cannot_be_read_is_named_with_its_place(void **state)
 {
 	AUTO(err_freep) struct err *err = NULL;

@@ -191,7 +191,7 @@ static void where_looks_are_cheap_they_come_as_often(void **state)
 	close_all(sides);
 }
 
-/* Its last word says that there is no more to come. */
+/* The node's last word says that there is no more to come. */
 static void who_has_ended_well_has_no_part_of_what_it_did_not_send(void **state)
 {
 	struct side sides[NODES];
@@ -227,7 +227,7 @@ static void who_was_cut_off_before_it_saved_anything_is_named(void **state)
 	}
 }
 
-/* It has no part in any of them. */
+/* The node that was cut off has no part in any of them. */
 static void who_was_cut_off_and_never_saves_is_not_missing(void **state)
 {
 	struct side sides[NODES];
@@ -248,7 +248,7 @@ static void who_was_cut_off_and_never_saves_is_not_missing(void **state)
 	close_all(sides);
 }
 
-/* It let this one pass: it had begun the next one. */
+/* The node let this one pass: it had begun the next one. */
 /* A checkpoint of another series, or one that is not whole itself, says nothing. */
 static void another_checkpoint_may_say_nothing_of_who_was_cut_off(void **state)
 {

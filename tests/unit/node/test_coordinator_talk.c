@@ -99,7 +99,7 @@ static void a_look_comes_when_it_is_due_or_something_waits_for_it(void **state)
 	side_close(&side);
 }
 
-/* ---- what node 0 hears ---- */
+/* ---- messages to node 0 ---- */
 
 static void what_all_have_sent_is_marked(void **state)
 {
@@ -219,7 +219,7 @@ static void without_the_claim_nothing_is_marked(void **state)
 	close_all(sides);
 }
 
-/* ---- who has none ---- */
+/* ---- nodes that have none ---- */
 
 static void who_is_quiet_says_that_it_has_none(void **state)
 {
@@ -321,7 +321,7 @@ static void an_answer_that_is_waited_for_comes_before_the_next_look(void **state
 		assert_false(tells(*state, 1, "none", "step-10"));
 		ticks_ms++;
 		(void)checkpoint_coordinator_round(peer.coordinator, &calm);
-		/* Where it looks more often than that, it looks as often. */
+		/* If the node looks more often than that, it answers as often. */
 		assert_int_equal(tells(*state, 1, "none", "step-10"), slow);
 		side_close(&head);
 		side_close(&peer);
@@ -438,7 +438,7 @@ static void a_part_that_is_not_whole_is_told_and_takes_the_mark_away(void **stat
 	close_all(sides);
 }
 
-/* ---- what is kept no more ---- */
+/* ---- checkpoints that are kept no more ---- */
 
 static void what_is_removed_goes_on_all_nodes_and_nothing_else(void **state)
 {

@@ -74,7 +74,7 @@ static void what_was_in_place_is_not_lost_because_a_later_pass_saw_nothing(void 
 
 /* ---- the uploader ---- */
 
-/* It hangs for a while, and dies. */
+/* The helper hangs for a while, and dies. */
 static int die(const void *arg, int news_fd, int orders_fd)
 {
 	(void)news_fd;

@@ -79,7 +79,7 @@ static void without_a_manifest_all_entries_are_fetched_and_nothing_else(void **s
 	assert_false(has(*state, OWN "stoker"));
 }
 
-/* Of the graph a alone; its graph key. */
+/* Writes the manifest of the graph a alone; returns its graph key. */
 static char *write_manifest(const struct place *place)
 {
 	static const char log[] =
@@ -279,7 +279,7 @@ static void known_peers_are_not_waited_for(void **state)
 	must(fetch_all(&config, &err), &err);
 }
 
-/* ---- which checkpoint a start that is not the first goes on from ---- */
+/* ---- checkpoint of a start that is not the first ---- */
 
 static void load_restarted(struct agent_config *config, const struct place *place, const char *root,
 			   const char *rank)

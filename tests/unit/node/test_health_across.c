@@ -119,8 +119,8 @@ static void what_each_fails_alone_is_no_nodes_doing(void **state)
 /* The last rounds, by which somebody is blamed, have no less than those before. */
 static void each_round_has_its_share_of_the_time(void **state)
 {
-	/* Of sixteen: all of them, then eights, fours, twos, single ones; and after these the
-	 * crosswise ones are still to come. */
+	/* Shares for sixteen nodes: all of them, then eights, fours, twos, single ones; and after
+	 * these the crosswise ones are still to come. */
 	const int shares[] = { 2, 5, 4, 3, 2 };
 	const json_t *rounds, *round;
 	struct bench bench;
@@ -130,7 +130,7 @@ static void each_round_has_its_share_of_the_time(void **state)
 	bench_grow(&bench, 16);
 	for (int node = 1; node < 16; node++)
 		answers(&bench, *state, node, false);
-	/* It has been told to be more than it is: a slow machine is no matter then. */
+	/* The limit has been told to be more than it is: a slow machine is no matter then. */
 	test_within(&bench, 50 * TIMEOUT_MS);
 	rounds = json_object_get(bench.report, "rounds");
 	assert_int_equal(json_array_size(rounds), STK_LENGTH(shares));
@@ -142,7 +142,7 @@ static void each_round_has_its_share_of_the_time(void **state)
 	bench_release(&bench);
 }
 
-/* Who begins slowly does not hang. */
+/* A node that begins slowly does not hang. */
 static void no_round_is_begun_that_would_be_too_short(void **state)
 {
 	const struct {
@@ -166,7 +166,7 @@ static void no_round_is_begun_that_would_be_too_short(void **state)
 	}
 }
 
-/* What has ended the one may have ended others that nobody has heard of yet. */
+/* The end of the one may be that of others that nobody has heard of yet. */
 static void who_is_silent_after_another_has_left_is_not_named(void **state)
 {
 	struct bench bench;

@@ -189,7 +189,7 @@ static void a_slow_way_between_the_nodes_is_told(void **state)
 	bench_release(&bench);
 }
 
-/* ---- what all of them fail ------------------------------------------------------------ */
+/* ---- failures of all nodes ------------------------------------------------------------ */
 
 /* Each has this failed row, the last one perhaps another, and another number of devices. */
 static json_t *nodes_with(size_t count, const char *check, const char *last, int devices)
@@ -233,7 +233,7 @@ static void what_the_image_fails_on_all_nodes_is_no_nodes_doing(void **state)
 		if (words && i == 0)
 			assert_string_equal(words, "fails; the same on all 2 nodes, which have "
 						   "the image in common");
-		/* One that tells nothing is not like the others. */
+		/* A node that tells nothing is not like the others. */
 		json_array_append_new(nodes, json_null());
 		assert_null(health_common_failure(nodes));
 	}

@@ -11,7 +11,7 @@
 #define GIB   ((uint64_t)1 << 30)
 #define LS_MS 60000 /* neuron-ls may take so long */
 
-/* ---- what is told ---- */
+/* ---- facts that the test sets ---- */
 
 static uint64_t disk_free; /* bytes; UINT64_MAX: it cannot be asked */
 static char meminfo[128];  /* path of its text */
@@ -40,7 +40,7 @@ int __wrap_statvfs(const char *path, struct statvfs *ret)
 		errno = EIO;
 		return -1;
 	}
-	/* What is kept for root is no room for a command. */
+	/* Space that is kept for root is no room for a command. */
 	*ret = (struct statvfs){ .f_frsize = 1, .f_bavail = disk_free, .f_bfree = 99 * GIB };
 	return 0;
 }
@@ -138,7 +138,7 @@ static void assert_said(const struct clinic *clinic, const char *check, const ch
 	assert_int_equal(clinic->c.sick, strcmp(verdict, ROW_SICK) == 0);
 }
 
-/* ---- its place ---- */
+/* ---- place of the workspace ---- */
 
 static void a_disk_needs_a_gib_for_the_command(void **state)
 {
@@ -223,7 +223,7 @@ static void without_a_workspace_its_time_is_not_known(void **state)
 	clinic_close(&clinic);
 }
 
-/* ---- its devices ---- */
+/* ---- devices of the machine ---- */
 
 #define DEVICE(n, cores)                                                                           \
 	"{\"neuron_device\":" #n ",\"nc_count\":" #cores ",\"neuron_processes\":[]}"
@@ -333,7 +333,7 @@ static void a_neuron_ls_that_fails_or_cannot_be_started_is_told_apart(void **sta
 	clinic_close(&clinic);
 }
 
-/* ---- which machines meet ---- */
+/* ---- machines that can meet ---- */
 
 static void machines_of_some_types_cannot_meet_others(void **state)
 {

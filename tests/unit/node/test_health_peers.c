@@ -46,7 +46,7 @@ static void side_close(struct side *side)
 	order_release(&side->order);
 }
 
-/* It tells what it has in this round; 0: before the first one. */
+/* Tells the node's state in this round; 0: before the first one. */
 static void tell(struct side *side, int64_t round, const char *state)
 {
 	AUTO(err_freep) struct err *err = NULL;
@@ -77,7 +77,7 @@ static int reset(void **state)
 	return place_make(state);
 }
 
-/* Whose words are among those that were gathered: "1" or "." for each node. */
+/* Returns whose words are among those that were gathered: "1" or "." for each node. */
 static const char *heard(const json_t *nodes)
 {
 	static char text[NODES + 1];
@@ -195,7 +195,7 @@ static void once_all_have_begun_each_has_the_whole_time(void **state)
 	}
 }
 
-/* In a round all have begun, and its end is what node 0 has said. */
+/* All have begun a round, and its end is what node 0 has said. */
 static void in_a_round_the_end_stays_where_it_is(void **state)
 {
 	struct side sides[NODES];
@@ -282,7 +282,7 @@ static void fail_then(void)
 		write_file(path, "{\"v\":1,\"restart\":2}", 0600);
 }
 
-/* Its own words say more than those of the one that was stopped for it. */
+/* The sick node's own words say more than those of the one that was stopped for it. */
 static void the_sick_one_has_a_while_to_say_so(void **state)
 {
 	static const int64_t limits[] = { 10000, 30000 };

@@ -328,7 +328,8 @@ static void an_all_reduce_over_torchrun_is_judged_by_its_last_line(void **state)
 		AUTO(auto_free) char *wrong = NULL;
 		struct clinic clinic;
 
-		/* As a module of the Python, where the image has no torchrun. */
+		/* torchrun is run as a module of Python if the image has no program of that
+		 * name. */
 		put_tool(*state, "python3", rows[i].script);
 		clinic_open(*state, &clinic, 60000, 60000);
 		clinic.c.python = python;
@@ -423,7 +424,7 @@ static void a_place_that_cannot_be_looked_at_is_unchecked(void **state)
 	clinic_close(&clinic);
 }
 
-/* How much room there is on this machine is not the test's to say. */
+/* The room on this machine is not the test's to say. */
 static void the_clock_of_a_workspace_nearby_is_ours(void **state)
 {
 	struct place *place = *state;

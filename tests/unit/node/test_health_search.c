@@ -62,7 +62,7 @@ static const json_t *group_of(int node)
 	return NULL;
 }
 
-/* What every order has to be. */
+/* Checks what every order has to be. */
 int __wrap_health_tell_all(struct checkup *c, json_t *body, struct err **err)
 {
 	const json_t *group;
@@ -377,7 +377,7 @@ static void each_round_has_its_share_of_what_is_left(void **state)
 	search_end(&search);
 }
 
-/* In a far workspace the others begin later. */
+/* The others begin later in a far workspace. */
 static void a_round_that_would_be_too_short_is_not_begun(void **state)
 {
 	/* Least: a 32nd of the timeout, and 20 s far away. */

@@ -81,12 +81,12 @@ static void more_devices_than_known_are_told_and_fewer_are_sick(void **state)
 	}
 }
 
-/* ---- who took the time --------------------------------------------------------------- */
+/* ---- time that others took ----------------------------------------------------------- */
 
 static void a_tool_hangs_only_if_it_had_its_time(void **state)
 {
-	/* Of the first health.timeout others have taken almost all; of the second a part is
-	 * enough, so that a slow machine may take the rest. */
+	/* Others have taken almost all of the first health.timeout; a part of the second is enough,
+	 * so that a slow machine may take the rest. */
 	const struct {
 		int64_t timeout_ms, left_ms;
 		const char *verdict, *words;
@@ -114,7 +114,7 @@ static void a_tool_hangs_only_if_it_had_its_time(void **state)
 	}
 }
 
-/* ---- whose doing it is --------------------------------------------------------------- */
+/* ---- causes outside of the node ------------------------------------------------------ */
 
 static void what_does_not_get_to_run_is_no_sick_core(void **state)
 {
@@ -146,7 +146,7 @@ static void what_does_not_get_to_run_is_no_sick_core(void **state)
 	}
 }
 
-/* Where the workspace has taken it all the kernel still counts. */
+/* The kernel still counts when the workspace has taken all the time. */
 static void devices_are_counted_when_no_time_is_left(void **state)
 {
 	AUTO(auto_free) char *sysfs = place_path(*state, "sysfs");
@@ -163,14 +163,14 @@ static void devices_are_counted_when_no_time_is_left(void **state)
 	clinic_close(&clinic);
 }
 
-/* ---- what others tell --------------------------------------------------------------- */
+/* ---- notes of other nodes ----------------------------------------------------------- */
 
 static void keep(void *arg, const json_t *said)
 {
 	*(json_t **)arg = json_deep_copy(said);
 }
 
-/* Of another node, or of none of ours: a row without a verdict. */
+/* Writes the note of another node, or of none of ours: a row without a verdict. */
 static void put_note(const struct place *place, int node)
 {
 	AUTO(auto_free)

@@ -341,7 +341,7 @@ static void one_node_speaks_for_itself(void **state)
 			assert_null(js_str(said, "message"));
 		assert_true(js_int(report, "began", 0) > 0);
 		assert_true(js_int(report, "ended", 0) >= js_int(report, "began", 0));
-		/* What was checked, for this node or for each of them. */
+		/* The report has the checks of this node, or those of each of them. */
 		assert_int_equal(json_object_get(report, "checks") != NULL, !rows[i].full);
 		assert_int_equal(json_object_get(report, "nodes") != NULL, rows[i].full);
 		assert_null(verdict); /* there is nobody to tell */
@@ -405,7 +405,7 @@ static void node_0_decides_for_all(void **state)
 		assert_int_equal(compared, rows[i].tested);
 		assert_int_equal(json_array_size(json_object_get(report, "warned")),
 				 rows[i].tested);
-		/* Of what is not well nothing is learnt. */
+		/* Figures of a node that is not well are not learnt. */
 		assert_int_equal(remembered, strcmp(rows[i].verdict, HEALTH_HEALTHY) == 0);
 	}
 }
@@ -422,7 +422,8 @@ static void without_collectives_the_way_between_nodes_is_not_tested(void **state
 	assert_int_equal(remembered, 1);
 }
 
-/* It may be what is usual from now on; of several, the others are not slow. */
+/* A slow figure of one node alone may be what is usual from now on; of several, the others are not
+ * slow. */
 static void figures_of_a_node_that_is_alone_and_only_slow_are_remembered(void **state)
 {
 	json_auto_t *both = json_pack("[o, o]", node_said("h0", "disk", ROW_OK),
@@ -440,7 +441,7 @@ static void figures_of_a_node_that_is_alone_and_only_slow_are_remembered(void **
 	assert_int_equal(remembered, 0); /* it is not only slow */
 }
 
-/* It failed for a cause of its own, which is what has to be told. */
+/* The other node failed for a cause of its own, which is what has to be told. */
 static void after_a_node_has_left_there_is_no_verdict(void **state)
 {
 	for (gone_from = 1; gone_from <= 2; gone_from++) {
@@ -530,7 +531,7 @@ static void it_takes_the_verdict_for_what_it_says_of_it(void **state)
 
 static void without_a_verdict_it_leaves(void **state)
 {
-	/* As long as the others may begin later, and three check-ups. */
+	/* The wait is as long as the others may begin later, and three check-ups. */
 	const int64_t longest = CLAIM_WAIT_MS + 3 * TIMEOUT_MS + 2 * 30000;
 	const struct agent_config one = { .nodes = 1,
 					  .order = &(struct order){ .health.timeout_ms = 7 } };

@@ -55,7 +55,7 @@ static void a_save_is_a_sign_of_life_until_it_is_done(void **state)
 	scene_close(&agent);
 }
 
-/* In the last pass older ones may come later. */
+/* Older checkpoints may come later in the last pass. */
 static void the_newest_mark_is_reported(void **state)
 {
 	const struct node_report_checkpoint *said;
@@ -349,7 +349,7 @@ static void one_that_dies_again_and_again_drains_all_nodes(void **state)
 	}
 }
 
-/* What nobody can be told now is told later. */
+/* An order that nobody can be told now is told later. */
 static void a_drain_that_cannot_be_written_is_written_later(void **state)
 {
 	AUTO(auto_free) char *path = place_path(*state, PREFIX DRAIN_FILE);

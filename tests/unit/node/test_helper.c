@@ -48,7 +48,7 @@ static void a_helper_that_writes_to_nobody_lives_on(void **state)
 	helper_close(&helper);
 }
 
-/* ---- what it is given ---- */
+/* ---- input of a helper ---- */
 
 struct given {
 	char text[32];

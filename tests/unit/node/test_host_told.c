@@ -94,7 +94,7 @@ uid_t __wrap_geteuid(void)
 	return user;
 }
 
-/* ---- its log ---- */
+/* ---- the kernel's log ---- */
 
 static bool is_oom(const struct record *told, size_t count, int64_t since_ms)
 {
@@ -193,7 +193,7 @@ static bool is_full(uid_t who)
 	return mount != NULL;
 }
 
-/* What is kept for root is of no use to others. */
+/* Space that is kept for root is of no use to others. */
 static void a_disk_is_full_if_it_has_less_than_a_mib_for_us(void **state)
 {
 	static const struct {

@@ -31,7 +31,7 @@ static void says(int node, const char *state)
 	put(node, REPORT_FILE, text);
 }
 
-/* Its outputs are on their way: the number of bytes grows. */
+/* Writes that the node's outputs are on their way: the number of bytes grows. */
 static void brings(int node, int64_t bytes)
 {
 	AUTO(auto_free)
@@ -75,7 +75,7 @@ static void begin(struct agent *agent, struct place *place)
 	}
 }
 
-/* How long it waits. */
+/* Returns how long node 0 waits. */
 static int64_t waits(struct agent *agent)
 {
 	main_node_exit_wait(agent);
@@ -97,7 +97,7 @@ static void once_all_have_ended_it_leaves(void **state)
 	}
 }
 
-/* It looks after 250 ms, and each time after twice as long, up to the usual pause. */
+/* Node 0 looks after 250 ms, and each time after twice as long, up to the usual pause. */
 static void it_waits_for_the_last_one_and_looks_ever_more_seldom(void **state)
 {
 	static const struct {
@@ -147,7 +147,7 @@ static void where_it_is_not_the_end_of_all_it_leaves_at_once(void **state)
 	}
 }
 
-/* ---- who is silent ---- */
+/* ---- nodes that are silent ---- */
 
 static void who_shows_no_sign_of_life_is_not_waited_for(void **state)
 {
@@ -299,7 +299,7 @@ static void a_signal_ends_the_wait(void **state)
 	scene_close(&agent);
 }
 
-/* They see to their own end from then on; no uploader is left to tell them. */
+/* The others see to their own end from then on; no uploader is left to tell them. */
 static void the_others_hear_that_it_has_ended_if_they_have_not(void **state)
 {
 	for (int due = 0; due < 2; due++) {

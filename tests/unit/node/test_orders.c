@@ -203,8 +203,8 @@ static void what_is_no_order_is_passed_over(void **state)
 	sb_release(&reader.text);
 }
 
-/* Without a wait it would turn without a pause. poll(2) refuses more descriptors than may be open.
- */
+/* The helper would turn without a pause if it could not wait. poll(2) refuses more descriptors than
+ * may be open. */
 static void a_helper_that_cannot_wait_ends(void **state)
 {
 	int ends[2];

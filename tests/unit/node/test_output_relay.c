@@ -176,7 +176,7 @@ static void a_reader_that_fails_is_no_loss_where_there_is_a_copy(void **state)
 	assert_file(log_path, "one\ntwo\n");
 }
 
-/* One order, with the time at which the bytes came. */
+/* Checks for one order, with the time at which the bytes came. */
 static void assert_log_order(const struct orders *orders)
 {
 	static const char begin[] = "{\"order\":\"log\",\"bytes\":4,\"at\":", end[] = "}\none\n";
@@ -215,7 +215,7 @@ static size_t notes_in(const struct orders *notes)
 	return count;
 }
 
-/* Where the workspace is no directory, the uploader reads the log. */
+/* If the workspace is no directory, the uploader reads the log. */
 static void the_reader_of_the_log_is_told_its_length(void **state)
 {
 	char log_path[] = "/tmp/stoker-relay-XXXXXX";
@@ -240,7 +240,7 @@ static void the_reader_of_the_log_is_told_its_length(void **state)
 	output_relay_pass(&relay, "three\n", 6);
 	assert_non_null(strstr(notes.queue.text, "\"size\":14,"));
 	assert_non_null(strstr(notes.queue.text, "\"late\":true"));
-	/* Of a flood some are enough, and they are on time again. */
+	/* Some notes of a flood are enough, and they are on time again. */
 	sb_clear(&notes.queue);
 	for (int i = 0; i < 1000; i++) {
 		relay.noted_at = clock_mono_now();

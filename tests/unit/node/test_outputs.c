@@ -6,7 +6,7 @@
 
 #define KEY "runs/r1/outputs/train/"
 
-/* ---- one pass of the helper ---- */
+/* ---- a pass of the helper ---- */
 
 /* The order of a far workspace, the folder "bucket" of the place. Its outputs lie in "made". */
 static json_t *order_far(const struct place *place)
@@ -70,7 +70,7 @@ static void assert_brought(const struct place *place, const char *name, const ch
 		fail_msg("'%s' is not there", path);
 }
 
-/* Why an entry was left, NULL: it is not among those that are named. */
+/* Returns why an entry was left, NULL: it is not among those that are named. */
 static const char *why_left(const json_t *done, const char *name)
 {
 	const json_t *row;
@@ -237,7 +237,7 @@ static void what_was_brought_is_reported(void **state)
 	scene_close(&agent);
 }
 
-/* One entry is left, for this reason. */
+/* Checks that one entry is left, for this reason. */
 static void assert_left(struct agent *agent, const char *why)
 {
 	json_auto_t *outputs = reported(agent);

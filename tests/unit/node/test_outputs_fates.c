@@ -175,7 +175,7 @@ static void bring(const struct fate *rows, size_t count)
 	assert_true(js_is(done, "news", "done"));
 }
 
-/* Why the n-th entry was left. */
+/* Returns why the n-th entry was left. */
 static const char *why_left(size_t n, const char *name)
 {
 	const json_t *row = json_array_get(json_object_get(done, "names"), n);
@@ -398,7 +398,7 @@ static void an_odd_name_that_fails_fails_the_pass(void **state)
 	assert_string_equal(js_str(done, "class"), "quota-permission");
 }
 
-/* ---- what is said meanwhile ---- */
+/* ---- messages meanwhile ---- */
 
 static int64_t last_move_ms;
 

@@ -78,7 +78,7 @@ static void bring_to_its_end(struct agent *agent, const char *lines)
 	reap(agent);
 }
 
-/* ---- whether there is anything ---- */
+/* ---- presence of outputs ---- */
 
 static void without_outputs_nothing_is_brought(void **state)
 {
@@ -115,7 +115,7 @@ static void without_outputs_nothing_is_brought(void **state)
 	}
 }
 
-/* ---- what came of it ---- */
+/* ---- result of an upload ---- */
 
 static void what_is_brought_is_counted_with_its_place(void **state)
 {
@@ -156,7 +156,7 @@ static void what_was_not_counted_is_not_told(void **state)
 	scene_close(&agent);
 }
 
-/* In a directory the command made them where they belong. */
+/* The command made the outputs where they belong if the workspace is a directory. */
 static void in_a_directory_the_place_is_told(void **state)
 {
 	AUTO(auto_free) char *made = place_path(*state, "made");
@@ -292,7 +292,7 @@ static void a_signal_meanwhile_shortens_it(void **state)
 	scene_close(&agent);
 }
 
-/* ---- what is shown meanwhile ---- */
+/* ---- signs of life meanwhile ---- */
 
 /* Node 0 waits for such a node. */
 static void other_nodes_show_that_it_is_under_way(void **state)

@@ -10,7 +10,7 @@
 #define KEY(letter) "jit_" letter "-" X16(letter) X16(letter) X16(letter) X16(letter) "-cache"
 #define GIB         ((uint64_t)1 << 30)
 
-/* By its letter, the entry's size, and when it was made. */
+/* An entry by its letter, with its size and the time when it was made. */
 struct entry {
 	const char *key;
 	uint64_t size;
@@ -105,7 +105,7 @@ static void what_fills_32_gib_leaves_no_room(void **state)
 	assert_string_equal(fetch(*state, entries, STK_LENGTH(entries)), "bc");
 }
 
-/* So that all nodes fetch the same. */
+/* The choice by name makes all nodes fetch the same. */
 static void of_equally_new_ones_the_first_by_name_is_fetched(void **state)
 {
 	static const struct entry entries[] = {

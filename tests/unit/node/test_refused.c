@@ -10,8 +10,8 @@
 
 #include "jobs/node/news.h"
 
-/* From now on this process, and what it starts, gets that error for that call; with `arg` >= 0 only
- * where its first argument is this one. */
+/* Makes this call fail with that error from now on, in this process and what it starts; with `arg`
+ * >= 0 only where its first argument is this one. */
 static void refuse_call(int number, int arg, int error)
 {
 	struct sock_filter filter[] = {
@@ -124,7 +124,7 @@ static void without_the_kernels_log_a_failed_command_is_reported(void **state)
 	assert_state(body, "ended", 3);
 }
 
-/* ---- what a helper says ---- */
+/* ---- news of a helper ---- */
 
 static void count(void *arg, const char *kind, const json_t *line)
 {

@@ -12,7 +12,7 @@
 	((char *const[]){ (char *)"PATH=/usr/bin:/bin", (char *)"HOME=/root",                      \
 			  (char *)ORDER_TOKEN "=tok", (char *)ORDER_RESTART "=" #n, NULL })
 
-/* ---- what it goes on from ---- */
+/* ---- checkpoint of a restart ---- */
 
 static json_t *order_that_saves(const struct place *place, int nodes)
 {
@@ -29,7 +29,7 @@ static json_t *order_that_saves(const struct place *place, int nodes)
 
 	js_put(order, "nodes", json_integer(nodes));
 	js_put(order, "look_ms", json_integer(200));
-	/* Who is late by less than three of them is not taken for one that saves nothing. */
+	/* A node that is late by less than three beats is not taken for one that saves nothing. */
 	js_put(order, "heartbeat_ms", json_integer(1000));
 	js_put(order, "grace_ms", json_integer(5000));
 	js_put(order, "claim_wait_ms", json_integer(20000));
@@ -105,7 +105,7 @@ static void with_nothing_marked_it_goes_by_its_order(void **state)
 	assert_string_equal(json_string_value(js_path(body, "resumed.url")), from);
 }
 
-/* ---- its log ---- */
+/* ---- log of a restart ---- */
 
 static void write_log(const struct agent_config *config, const char *text, size_t len)
 {
@@ -119,7 +119,8 @@ static void write_log(const struct agent_config *config, const char *text, size_
 
 #define LAST "{\"order\":\"last\"}\n"
 
-/* Its last round. The pieces and the file share a name in a directory: they go elsewhere. */
+/* Runs the uploader's last round. The pieces and the file share a name in a directory: they go
+ * elsewhere. */
 static void bring(struct agent_config *config, const struct claim *claim)
 {
 	int news[2], orders[2];
@@ -304,7 +305,7 @@ static void who_reports_nothing_brings_no_log(void **state)
 	assert_false(fs_exists(log));
 }
 
-/* ---- what nodes tell all others ---- */
+/* ---- messages to all nodes ---- */
 
 static json_t *order_of_two(const struct place *place)
 {

@@ -242,7 +242,7 @@ static void take_claim(const struct place *place, const char *nonce)
 	assert_int_equal(key_claim_try(&mine, &err), 1);
 }
 
-/* Whether a beat has renewed it. */
+/* True if a beat has renewed the claim. */
 static bool renews(const struct place *place, struct claim_renewal *renewal,
 		   const struct agent_config *config)
 {

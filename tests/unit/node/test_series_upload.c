@@ -85,7 +85,7 @@ static void write_some(size_t count)
 	write_block();
 }
 
-/* What is found in the bucket. */
+/* The objects that are found in the bucket. */
 static struct {
 	size_t objects, largest;
 	uint64_t from, to, readings;
@@ -162,7 +162,7 @@ static void what_is_behind_is_joined_at_once(void **state)
 	all_is_there(300000);
 	before = there.objects;
 	assert_true(before < 20);
-	/* So does an uploader that knows nothing of the one before. */
+	/* An uploader that knows nothing of the one before joins it too. */
 	upload = (struct series_upload){ 0 };
 	all_is_there(300000);
 	assert_int_equal(there.objects, before);
@@ -174,7 +174,7 @@ static void each_start_has_objects_of_its_own(void **state)
 	begin_file(0);
 	write_some(4000);
 	all_is_there(4000);
-	/* On another machine, with a file of its own. */
+	/* The node starts on another machine, with a file of its own. */
 	unlink(path);
 	upload = (struct series_upload){ 0 };
 	begin_file(1);

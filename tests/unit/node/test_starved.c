@@ -24,7 +24,7 @@ static int count_open(void)
 	return count;
 }
 
-/* From now on only so many descriptors are to be had; -1: as many as before. */
+/* Limits the descriptors that are to be had from now on; -1: as many as before. */
 static void leave_descriptors(int count)
 {
 	static struct rlimit before;
@@ -181,7 +181,7 @@ static void with_descriptors_all_of_them_start(void **state)
 	}
 }
 
-/* In a process of its own: a user that may have no process more. */
+/* Starts the agent, in a process of its own, as a user that may have no process more. */
 static int start_without_processes(const struct starter *starter, const struct place *place)
 {
 	const struct rlimit none = { 0, 0 };
@@ -190,7 +190,7 @@ static int start_without_processes(const struct starter *starter, const struct p
 	int before;
 
 	begin(&agent, place);
-	/* This process is gone without scene_close(). */
+	/* The process ends without scene_close(). */
 	kill(agent.command, SIGKILL);
 	waitpid(agent.command, NULL, 0);
 	if (setrlimit(RLIMIT_NPROC, &none) < 0 || (geteuid() == 0 && setuid(65534) < 0))
@@ -219,7 +219,7 @@ static void without_processes_nothing_starts_and_nothing_is_left_open(void **sta
 	}
 }
 
-/* ---- what is tried again ---- */
+/* ---- starts that are tried again ---- */
 
 static void a_worker_that_cannot_start_is_a_death_and_tried_again(void **state)
 {
@@ -286,7 +286,7 @@ static void a_check_up_that_cannot_start_is_the_agents_failure(void **state)
 	scene_close(&agent);
 }
 
-/* One descriptor is what reading a file takes. */
+/* A single descriptor is enough for reading a file. */
 static void a_command_without_a_pipe_for_its_output_is_the_agents_failure(void **state)
 {
 	AUTO(auto_free) char *ran = place_path(*state, "ran");

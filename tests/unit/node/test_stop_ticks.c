@@ -62,7 +62,7 @@ static void begin(struct agent *agent, const struct place *place, json_t *order)
 	agent->command = deaf();
 }
 
-/* Whether the process has ended by now, or will without anybody's doing: by a signal that is on its
+/* True if the process has ended by now, or will without anybody's doing: by a signal that is on its
  * way. */
 static bool is_killed(pid_t pid)
 {
@@ -214,7 +214,7 @@ static void a_stop_reaches_a_command_that_is_stopped(void **state)
 	scene_close(&agent);
 }
 
-/* ---- what it leaves behind ---- */
+/* ---- processes that the command leaves behind ---- */
 
 static void processes_that_outlive_the_command_have_a_second_each_time(void **state)
 {

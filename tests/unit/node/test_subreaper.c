@@ -66,7 +66,7 @@ static pid_t child(bool handles, int below, bool heir)
 	_exit(0);
 }
 
-/* How it ended: its exit status, or below 0 the signal. */
+/* Returns how the process ended: its exit status, or below 0 the signal. */
 static int end_of(pid_t pid)
 {
 	int status;
@@ -139,7 +139,7 @@ static void grandchildren_count_once_they_are_orphans(void **state)
 	(void)state;
 	await(2);
 	assert_int_equal(subreaper_signal(0, NULL, 0), 1);
-	/* It takes its child with it, unless that has let go of it: then it is ours. */
+	/* The process takes its child with it, unless that has let go of it: then it is ours. */
 	kill(pid, SIGKILL);
 	assert_int_equal(end_of(pid), -SIGKILL);
 	count = subreaper_signal(0, NULL, 0);
@@ -147,7 +147,7 @@ static void grandchildren_count_once_they_are_orphans(void **state)
 	kill_rest();
 }
 
-/* Its name may hold anything. */
+/* The name of a process may hold anything. */
 static void a_process_with_an_odd_name_is_seen(void **state)
 {
 	pid_t pid;
@@ -168,7 +168,7 @@ static void a_process_with_an_odd_name_is_seen(void **state)
 	assert_int_equal(end_of(pid), -SIGTERM);
 }
 
-/* ---- those that handle a signal ---- */
+/* ---- processes that handle a signal ---- */
 
 static void who_handles_a_signal_is_told(void **state)
 {

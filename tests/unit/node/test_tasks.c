@@ -64,7 +64,7 @@ static json_t *order_evaluate(const struct place *place, int attempt, int repeat
 	return order;
 }
 
-/* Of so many lines of the manifest, "/data/0" …. */
+/* Returns an order for so many lines of the manifest, "/data/0" …. */
 static json_t *order_infer(const struct place *place, int attempt, int lines, int shards,
 			   const char *script)
 {
@@ -148,7 +148,7 @@ static void assert_absent(const struct place *place, const char *name)
 		fail_msg("'%s' is there", path);
 }
 
-/* What the log of node 0 has, where an agent failed that should not. */
+/* Checks the exit status, and shows the log of node 0 where an agent failed that should not. */
 static void assert_exit(const struct place *place, int status, int wanted)
 {
 	AUTO(auto_free) char *log = text_of(place, LOG);
@@ -198,7 +198,7 @@ static void pairs_take_turns_and_tell_what_they_measured(void **state)
 	assert_true(js_real(json_object_get(baseline, "metrics"), "accuracy", 0) == 0.92);
 	assert_string_equal(js_str(json_object_get(baseline, "invalid"), "loss"), "nan");
 
-	/* Its files are where it says, with their sums. */
+	/* The baseline's files are where it says, with their sums. */
 	file = json_array_get(json_object_get(baseline, "files"), 0);
 	assert_string_equal(js_str(file, "file"), "node-0/seen");
 	assert_int_equal(js_int(file, "size", 0), 20);
@@ -257,7 +257,7 @@ static void a_later_attempt_runs_only_what_is_not_done(void **state)
 	done = done_of(place, "evaluate", "candidate-1");
 	assert_int_equal(js_int(done, "attempt", 0), 1);
 
-	/* With all done there is nothing to run. */
+	/* If all is done, there is nothing to run. */
 	assert_exit(place, run_nodes(place, order_measured(place, 3, "exit 9\n"), 1), 0);
 }
 

@@ -46,7 +46,7 @@ static void load_far(struct bench *bench, struct place *place, const char *rank)
 	bench->config.dir = place_path(place, "machine");
 }
 
-/* What stands in the workspace for the attempt. */
+/* Puts an object of the attempt into the workspace. */
 static void put(const struct bench *bench, const char *name, const char *text)
 {
 	AUTO(auto_free) char *path = mem_format("%s/" PREFIX "%s", bench->place->root, name);
@@ -68,7 +68,8 @@ static char *got(const struct bench *bench, const char *name)
 	return read_file(path, NULL);
 }
 
-/* Of the next words no one is of that kind, up to the answer to an order that is given now. */
+/* Checks that none of the next words is of that kind, up to the answer to an order that is given
+ * now. */
 static void hear_no(struct bench *bench, const char *kind)
 {
 	json_t *line;
@@ -89,7 +90,7 @@ static void end_last(struct bench *bench)
 	bench_end(bench, 0);
 }
 
-/* ---- what it sees in the workspace ---- */
+/* ---- signs in the workspace ---- */
 
 static void what_the_workspace_says_is_told_once(void **state)
 {
@@ -156,7 +157,7 @@ static void flags_of_an_earlier_start_say_nothing(void **state)
 	end_last(&bench);
 }
 
-/* One node has no other that could fail, or have saved all. */
+/* A node alone has no other that could fail, or have saved all. */
 static void one_node_alone_hears_of_no_others(void **state)
 {
 	json_t *order = order_of(*state, NEVER_MS);
@@ -219,7 +220,7 @@ static void another_node_hears_that_node_0_has_ended(void **state)
 	put(&bench, ENDED_FILE, "{}");
 	json_decref(hear(&bench, "head-ended"));
 	end_last(&bench);
-	/* In a directory node 0 does not wait, and nobody needs a sign of life. */
+	/* Node 0 does not wait if the workspace is a directory, and nobody needs a sign of life. */
 	assert_false(is_there(&bench, PREFIX "node-1/" ALIVE_FILE));
 }
 
@@ -289,7 +290,7 @@ static void the_claim_on_the_graph_key_is_renewed(void **state)
 	end_last(&bench);
 }
 
-/* ---- what it answers ---- */
+/* ---- answers to orders ---- */
 
 static void orders_that_are_carried_out_are_told_by_their_length(void **state)
 {
@@ -331,7 +332,7 @@ static void report_and_log_are_brought_at_the_end(void **state)
 	assert_string_equal(report, "{\"v\":1,\"state\":\"ended\",\"claimed\":1}");
 	log = got(&bench, "node-0/log/" FIRST_PIECE);
 	assert_string_equal(log, "line\n");
-	/* It is in the report. */
+	/* The pace is in the report. */
 	assert_false(is_there(&bench, PREFIX "node-0/" PACE_FILE));
 }
 

@@ -161,7 +161,7 @@ static void work(struct place *place, struct wish wish, int64_t ms)
 	claim_init(&claim, &own);
 	claim.taken_ms = !wish.unclaimed;
 	assert_int_equal(pipe2(news, O_CLOEXEC), 0);
-	/* Its news is taken, and of no interest. */
+	/* The uploader's news is taken, and of no interest. */
 	reader = fork();
 	assert_true(reader >= 0);
 	if (reader == 0) {

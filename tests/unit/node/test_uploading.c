@@ -7,7 +7,7 @@
 #include "jobs/node/command/command_end.h"
 #include "jobs/node/upload/carry_out.h"
 
-/* ---- one order ---- */
+/* ---- orders to the uploader ---- */
 
 /* Keeps what is said. */
 static void keep(void *arg, json_t *line)
@@ -279,7 +279,7 @@ static void a_later_report_that_is_refused_is_made_good_by_the_next_one(void **s
 	scene_close(&agent);
 }
 
-/* ---- what has to be elsewhere at the end ---- */
+/* ---- graphs and outputs that must be elsewhere at the end ---- */
 
 static void open_ended(struct agent *agent, const struct place *place, bool scratch)
 {
@@ -314,7 +314,7 @@ static void a_precompile_with_graphs_that_stay_here_has_failed(void **state)
 	}
 }
 
-/* What stands against a good end, and what does not: whoever was stopped keeps its own end. */
+/* Some losses stand against a good end, others do not: whoever was stopped keeps its own end. */
 static void the_result_is_that_of_the_command_unless_something_stayed_here(void **state)
 {
 	static const struct {

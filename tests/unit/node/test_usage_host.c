@@ -125,7 +125,7 @@ static void the_commands_processes_are_those_below_the_agent(void **state)
 	is_near(figure(USAGE_LOADERS), 90);
 }
 
-/* As some kernels that stand in for Linux count. */
+/* The counters are those of some kernels that stand in for Linux. */
 static void cpu_time_that_falls_is_none(void **state)
 {
 	const struct place *place = *state;

@@ -67,8 +67,8 @@ static void cores_that_the_command_does_not_get_do_not_idle(void **state)
 	tells(&devices.busy[3], 1, 1);
 }
 
-/* Whether the count of a device is that of logical or of physical cores is not known: what is idle
- * in both meanings is told. */
+/* The count of a device may be that of logical or of physical cores: cores that are idle in both
+ * meanings are told. */
 static void physical_cores_of_a_logical_one_do_not_idle(void **state)
 {
 	struct usage_devices devices = { 0 };

@@ -145,7 +145,7 @@ static void packages_are_those_of_the_commands_own_python(void **state)
 	assert_version(by_none, "python", NULL);
 }
 
-/* What cannot be expanded or found leaves the versions short, and is no failure. */
+/* A path that cannot be expanded or found leaves the versions short, and is no failure. */
 static void a_program_that_is_not_there_leaves_what_else_is_known(void **state)
 {
 	static const char *const mine[] = { "jax-0.7.2", NULL };

@@ -4,8 +4,8 @@
 
 #include "jobs/cache/manifest/compile_manifest.h"
 
-/* Of silence between steps, where it is to be exceeded; and where it is not: more than a
- * busy machine keeps a script from its next line. */
+/* Limits of the silence between steps: one that is to be exceeded, and one that is not, longer than
+ * a busy machine keeps a script from its next line. */
 #define LIMIT_MS 1500
 #define LONG_MS  6000
 #define HOUR_MS  (60 * 60 * 1000)
@@ -88,7 +88,7 @@ static void assert_left_alone_within(struct place *place, int64_t limit_ms, cons
 	assert_null(json_object_get(body, "stopped"));
 }
 
-/* What a healthy script does for longer than the limit. */
+/* Checks that a healthy script that does this for longer than the limit is left alone. */
 static void assert_left_alone(struct place *place, const char *script)
 {
 	assert_left_alone_within(place, LIMIT_MS, script);
@@ -126,7 +126,7 @@ static json_t *silent_order(const struct place *place, const char *where)
 	return order;
 }
 
-/* When the silence began that the report tells of; 0: it tells of none. */
+/* Returns when the silence began that the report tells of; 0: it tells of none. */
 static int64_t silent_since(const struct place *place)
 {
 	json_auto_t *body = report_of(place, PREFIX, 0);
@@ -147,7 +147,7 @@ static void a_cache_that_grows_is_a_sign_of_life(void **state)
 	for (int i = 0; i < LOOKS && !(first = silent_since(place)); i++)
 		pause_ms(10);
 	assert_true(first > 0);
-	/* It is over, and another one has begun, without a line. */
+	/* The silence is over, and another one has begun, without a line. */
 	for (int i = 0; i < LOOKS && silent_since(place) < first + LONG_MS / 2; i++)
 		pause_ms(10);
 	assert_true(silent_since(place) >= first + LONG_MS / 2);
@@ -303,7 +303,7 @@ static void a_drain_asks_for_a_checkpoint_waits_for_it_and_stops(void **state)
 	json_auto_t *body = NULL;
 	int end;
 
-	/* What it saved before is not what was asked for. */
+	/* The checkpoint that was saved before is not what was asked for. */
 	write_file(inner,
 		   SAVE "trap 'sleep 0.4; save 15' USR1; echo step: 12; save 10; touch $1; "
 			"while :; do sleep 0.05; done",

@@ -22,7 +22,7 @@ static void a_silence_longer_than_the_limit_ends_the_command(void **state)
 	assert_int_equal(stall->silent_ms, LIMIT_MS + BEAT_MS);
 	assert_int_equal(stall->limit_ms, LIMIT_MS);
 	assert_int_equal(stall->since, last + UTC_AHEAD);
-	/* One node has no other to tell. */
+	/* A node alone has no other to tell. */
 	assert_int_equal(count_of(orders.text, FAILED_FILE), 0);
 	scene_close(&agent);
 }
@@ -110,7 +110,8 @@ static void where_it_is_off_no_silence_is_too_long(void **state)
 	}
 }
 
-/* Without a limit of the user's: at least 45 minutes before it is known how long steps take. */
+/* The limit, if the user sets none, is at least 45 minutes until it is known how long steps
+ * take. */
 static void the_limit_may_be_found_by_the_steps(void **state)
 {
 	json_t *order = order_watched(*state, 1);
@@ -248,7 +249,7 @@ static void with_other_nodes_the_limit_is_two_exchanges_longer(void **state)
 	pass_time(&agent, BEAT_MS, &orders);
 	assert_string_equal(agent.stopped, STOPPED_STALL);
 	assert_int_equal(agent.report.said.stall.limit_ms, LIMIT_MS + more);
-	/* They hang as well. */
+	/* The other nodes hang as well. */
 	assert_int_equal(count_of(orders.text, FAILED_FILE), 1);
 	assert_has(orders.text, "\"exit\":143");
 	scene_close(&agent);
@@ -266,7 +267,7 @@ static void node_0_alone_judges_until_it_has_ended(void **state)
 	assert_null(agent.stopped);
 	agent.watchdog.begun.ms = ticks_ms;
 	watchdog_alone(&agent);
-	/* From now on it does, and all that it prints counts. */
+	/* This node judges from now on, and all that its command prints counts. */
 	for (int i = 0; i < 3; i++) {
 		pass_time(&agent, LIMIT_MS, NULL);
 		print(&agent, "saving\n");
@@ -326,7 +327,7 @@ static void other_nodes_publish_what_is_new_at_each_exchange(void **state)
 	scene_close(&agent);
 }
 
-/* Whether node 0 takes it for a sign of life. */
+/* True if node 0 takes the text for a sign of life. */
 static bool is_alive(struct agent *agent, int node, const char *text)
 {
 	const int64_t before = agent->watchdog.stall.last.ms;
@@ -348,10 +349,10 @@ static void node_0_takes_progress_of_the_others_for_life(void **state)
 	assert_false(is_alive(&agent, 1, "{\"bytes\":1,\"compile\":1}"));
 	assert_true(is_alive(&agent, 1, "{\"step\":0,\"bytes\":2,\"compile\":1}"));
 	assert_int_equal(agent.watchdog.stall.step, 0);
-	/* From then on only steps are progress. */
+	/* Steps alone are progress from then on. */
 	assert_false(is_alive(&agent, 1, "{\"step\":0,\"bytes\":3,\"compile\":1}"));
 	assert_true(is_alive(&agent, 1, "{\"step\":1,\"bytes\":3,\"compile\":1}"));
-	/* One that is behind is alive as long as it follows. */
+	/* A node that is behind is alive as long as it follows. */
 	assert_true(is_alive(&agent, 2, "{\"step\":1,\"bytes\":3}"));
 	assert_false(is_alive(&agent, 2, "{\"step\":1,\"bytes\":4}"));
 	assert_true(is_alive(&agent, 2, "{\"step\":2,\"bytes\":3}"));

@@ -6,7 +6,7 @@
 
 /* ---- a directory that hangs ---- */
 
-/* What is saved there, and what others publish, cannot be seen. */
+/* Checkpoints in the workspace, and what others publish, cannot be seen. */
 static void while_the_workspace_hangs_no_silence_counts(void **state)
 {
 	for (int far = 0; far < 2; far++) {
@@ -119,7 +119,7 @@ static void an_answer_to_another_silence_or_none_is_waited_for_a_while(void **st
 	scene_close(&agent);
 }
 
-/* It is elsewhere: nothing is asked. */
+/* The cache is elsewhere: nothing is asked. */
 static void a_cache_that_is_not_on_this_machine_is_not_looked_at(void **state)
 {
 	AUTO(sb_release) struct sb orders = SB_INIT;

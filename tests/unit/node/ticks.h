@@ -87,7 +87,8 @@ static UNUSED int64_t next_ms(void)
 	return timer ? timer->at_ms - ticks_ms : -1;
 }
 
-/* What has been ordered from the uploader since the last call, one a line; it is carried out. */
+/* Returns what has been ordered from the uploader since the last call, one a line; it is carried
+ * out. */
 static UNUSED char *ordered(struct agent *agent)
 {
 	struct sb *queue = &agent->uploader.orders.queue;

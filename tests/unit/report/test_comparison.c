@@ -255,7 +255,8 @@ static void repeats_tell_a_difference_from_noise(void **state)
 	assert_int_equal(rows[4].verdict, COMPARISON_FASTER);
 	assert_true(rows[2].is_best && !rows[4].is_best); /* the fastest is of another quality */
 	assert_true(rows[2].low < rows[2].x && rows[2].x < rows[2].high);
-	/* By hand: 10 degrees of freedom, four rows, squares of the logarithms. */
+	/* The numbers are computed by hand: 10 degrees of freedom, four rows, squares of the
+	 * logarithms. */
 	{
 		double squares = 0, half;
 
@@ -362,7 +363,8 @@ static void curves_are_compared_at_steps_that_all_have(void **state)
 	curve_release(&runs[1].curve);
 }
 
-/* What is said of a run that is compared with no other is the same with two points of its curve. */
+/* The statements about a run that is compared with no other are the same with two points of its
+ * curve. */
 static void a_curve_that_is_alone_keeps_what_is_said_of_it(void **state)
 {
 	static const struct curve_point orders[][6] = {
@@ -420,7 +422,7 @@ static void the_longer_compilation_pays_from_a_step_on(void **state)
 	assert_true(fabs(comparison_break_even(&fast, &slow) - 1000) < 1e-6);
 	fast.mean = 1.1;
 	assert_true(isinf(comparison_break_even(&slow, &fast)));
-	/* Its steps are slower, but of twice as many samples: 0.9 s gained in each. */
+	/* The steps are slower, but of twice as many samples: 0.9 s gained in each. */
 	slow.samples_rate = 8;
 	fast.samples_rate = 16 / 1.1;
 	assert_true(fabs(comparison_break_even(&slow, &fast) - 100 / 0.9) < 1e-6);

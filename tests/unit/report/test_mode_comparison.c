@@ -12,7 +12,7 @@
 
 #define BEGIN INT64_C(1795000000000)
 
-/* What a run did; times in seconds after its beginning. */
+/* A deed of a run; times in seconds after its beginning. */
 struct deed {
 	const char *key, *engine, *host;
 	bool jit;

@@ -113,7 +113,8 @@ static void trained(struct screen *screen, int64_t s, int64_t step, double loss)
 	screen_add(screen, &ev);
 }
 
-/* In training, after a precompile, a first attempt that failed, and a minute of steps. */
+/* The run is in training, after a precompile, a first attempt that failed, and a minute of
+ * steps. */
 static struct screen *in_training(void)
 {
 	struct screen *screen = screen_new("run1");

@@ -152,7 +152,7 @@ static void a_kept_status_keeps_its_tally(void **state)
 	assert_true(json_equal(tally, want));
 }
 
-/* What a run does on a machine after it has failed there cannot count again. */
+/* A run on a machine after it has failed there cannot count again. */
 static void a_machine_is_exposed_up_to_the_first_failure_of_a_run(void **state)
 {
 	AUTO(status_freep) struct status *status = begin("{}");
@@ -269,7 +269,7 @@ static void a_debug_run_counts_in_hours_alone(void **state)
 	assert_int_equal(json_array_size(json_object_get(all, "nodes")), 0);
 }
 
-/* Of two nodes at 10 USD an hour each: the price in a tally is that of all nodes. */
+/* The run had two nodes at 10 USD an hour each: the price in a tally is that of all nodes. */
 static void time_and_money_count_every_node(void **state)
 {
 	AUTO(stats_freep) struct stats *stats = stats_new(STATS_ALL);
@@ -459,7 +459,7 @@ static void a_healthy_machine_is_named_in_one_of_a_hundred_states_at_most(void *
 		sick += names_one(&seed, 0);
 	}
 	assert_true(healthy <= 3);
-	/* Which shows that the rule can name one at all: ten failures are few to tell by. */
+	/* This shows that the rule can name one at all: ten failures are few to tell by. */
 	assert_true(sick >= 60);
 }
 

@@ -263,7 +263,7 @@ static void graphs_compiled_in_training_are_those_of_all_attempts(void **state)
 	assert_true(js_real(jit, "cost", 0) == 1); /* 50 s at 72 USD an hour for both nodes */
 }
 
-/* Of 1000 steps, at two steps a second. */
+/* Trains up to a step, of 1000 in all, at two steps a second. */
 static void train_to(struct status *status, int64_t attempt, int64_t second, int64_t step)
 {
 	struct event ev = at(EV_TRAIN_PROGRESS, second);
@@ -380,7 +380,7 @@ static void add_step(struct status *status, int64_t second, int64_t step, double
 	status_add(status, &ev);
 }
 
-/* What does not come, and for how long; "": nothing is missed. */
+/* Returns what does not come, and for how long; "": nothing is missed. */
 static const char *missed(const struct status *status, int64_t second)
 {
 	static char words[64];
@@ -421,7 +421,7 @@ static void steps_that_do_not_come_are_missed_by_their_own_measure(void **state)
 	/* The same step once more is none. */
 	add_step(status, 375, 6, 0.05);
 	assert_string_equal(missed(status, 380), "no step, 210 s");
-	/* Its agent knows better, until a step comes. */
+	/* The agent knows better, until a step comes. */
 	ev = at(EV_ATTEMPT_STALLED, 390);
 	EVENT_SET(&ev, phase, PHASE_TRAIN);
 	EVENT_SET(&ev, attempt, 1);
@@ -432,13 +432,13 @@ static void steps_that_do_not_come_are_missed_by_their_own_measure(void **state)
 	assert_string_equal(missed(status, 391), "no step after a save began, 220 s, restart");
 	add_step(status, 395, 7, 0.05);
 	assert_string_equal(missed(status, 400), "");
-	/* What is to end is not called stalled. */
+	/* A training that is to end is not called stalled. */
 	ev = at(EV_REQUEST_STOP, 410);
 	status_add(status, &ev);
 	assert_string_equal(missed(status, 9000), "");
 }
 
-/* Wherever a state is kept and taken up again, it ends as if it had never been. */
+/* A state that is kept and taken up again anywhere ends as if it had never been. */
 static void a_state_that_was_kept_goes_on_as_the_same(void **state)
 {
 	enum { EVENTS = 8 };

@@ -48,7 +48,7 @@ static inline void stop_clock(int64_t at_ms)
 	clock_adds = 0;
 }
 
-/* ---- what is kept ---- */
+/* ---- the bookmark ---- */
 
 static inline char *bookmark(void)
 {

@@ -197,7 +197,7 @@ struct watch *__wrap_loop_after(struct loop *loop, int64_t delay_ms, void (*fn)(
 	return __real_loop_after(loop, delay_ms < wait_max ? delay_ms : wait_max, fn, arg);
 }
 
-/* How many waits were to take that long. */
+/* Returns how many waits were to take that long. */
 static inline size_t waits_of(int64_t ms)
 {
 	size_t count = 0;
@@ -414,7 +414,7 @@ static inline void drive_fails(enum exit_code code, const char *words, const cha
 	assert_int_equal(loops, 0);
 }
 
-/* ---- what is journalled ---- */
+/* ---- events in the journal ---- */
 
 /* The names of all events since the driver began, "a b c". */
 static inline char *told(void)

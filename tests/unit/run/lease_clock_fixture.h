@@ -45,7 +45,7 @@ static inline void put_object(const json_t *value)
 	assert_int_equal(fs_write_atomic(path, text, strlen(text), 0600, &err), 0);
 }
 
-/* Of another process, which may be one of this machine (`place` as ours). */
+/* Returns the object of another process, which may be one of this machine (`place` as ours). */
 static inline json_t *foreign(const char *place)
 {
 	json_t *value =

@@ -112,7 +112,7 @@ static inline struct seen read_from(void *journal, const char *run, int64_t from
 	return seen;
 }
 
-/* How many requests reading takes that ends with this event. */
+/* Returns how many requests it takes to read up to this event. */
 static inline int cost(const char *run, int64_t from, int64_t last)
 {
 	int calls;

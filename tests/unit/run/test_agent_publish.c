@@ -210,7 +210,7 @@ static void an_archive_is_the_same_everywhere_and_made_once(void **state)
 
 /* ---- the state ---- */
 
-/* Where the state is no folder, its conditions are tried; once for each bucket. */
+/* If the state is no folder, its conditions are tried; once for each bucket. */
 static void a_state_elsewhere_is_tried_once(void **state)
 {
 	AUTO(auto_free) char *url = mem_format("dir:%s/state", dir);

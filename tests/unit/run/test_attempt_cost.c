@@ -55,12 +55,12 @@ static void who_was_taken_over_says_nothing_more(void **state)
 	EVENT_SET(&other, pid, 1);
 	EVENT_SET(&other, epoch, 2);
 	assert_int_equal(journal_append(driver.journal, "r1", &other, &err), 1);
-	/* What the service does not say yet is asked for again. */
+	/* The service is asked again for a time that it does not say yet. */
 	assert_int_equal(attempt_cost_release(&driver, false, &wait_ms, &err), 0);
 	assert_true(wait_ms > 0);
 	assert_int_equal(attempt_cost_claimed(&driver, &held, &ev, &err), 0);
 	assert_false(driver.stood_down);
-	/* What it says is not ours to write down. */
+	/* The service's answer is not ours to write down. */
 	engine.ops = &kept;
 	assert_int_equal(attempt_cost_claimed(&driver, &held, &ev, &err), -1);
 	assert_int_equal(err->code, EXIT_BUSY);
@@ -141,7 +141,7 @@ static void what_was_kept_is_recorded_with_why_it_was_not_given_back(void **stat
 	assert_string_equal(kept.hint, "allow it");
 	assert_true(is_recorded(&driver, true));
 	assert_false(EVENT_HAS(&kept, seconds));
-	/* Without an answer nothing is known. */
+	/* Nothing is known without an answer. */
 	told.refused = EXIT_UNREACHABLE;
 	driver.flow.ledger.kept_reported = false;
 	assert_int_equal(attempt_cost_release(&driver, false, &wait_ms, &err), -1);

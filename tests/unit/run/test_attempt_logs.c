@@ -21,7 +21,7 @@
 
 #define HOUR_MS ((int64_t)3600 * 1000)
 
-/* ---- how far they are read ---- */
+/* ---- position in the logs ---- */
 
 #define MIB ((size_t)1 << 20)
 
@@ -370,7 +370,8 @@ static void a_metric_that_costs_too_much_is_given_up_and_named(void **state)
 	end();
 }
 
-/* Of "1,234" 1 is read: told once, and only where the comma may be within a number. */
+/* The number that is read of "1,234" is 1: told once, and only where the comma may be within a
+ * number. */
 static void a_number_that_may_go_on_behind_a_comma_is_told(void **state)
 {
 	static const struct {

@@ -127,7 +127,7 @@ static void where_nothing_can_be_kept_nobody_is_asked(void **state)
 	}
 }
 
-/* ---- of the attempt at hand ---- */
+/* ---- machines of the attempt at hand ---- */
 
 static void a_claim_tells_since_when_machines_are_held(void **state)
 {

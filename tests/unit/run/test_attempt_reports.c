@@ -5,7 +5,7 @@
 #include "jobs/run/attempt/outputs.h"
 #include "jobs/store/order.h"
 
-/* ---- where a report lies ---- */
+/* ---- place of a report ---- */
 
 static void an_engine_that_keeps_no_reports_leaves_them_in_the_workspace(void **state)
 {

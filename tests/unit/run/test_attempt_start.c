@@ -8,7 +8,7 @@
 #define TRAINS   "{'nodes':1,'metrics':[{'name':'step','regex':'step ([0-9]+)'}]}"
 #define COMPILES "{'nodes':2,'compile':{'kind':'jax'},'metrics':[]}"
 
-/* ---- how it began ---- */
+/* ---- beginning of an attempt ---- */
 
 static void the_beginning_is_told_once_it_is_known(void **state)
 {

@@ -169,7 +169,7 @@ static void a_stall_limit_may_be_off_or_learnt(void **state)
 	end();
 }
 
-/* ---- what cannot be written or read ---- */
+/* ---- objects that cannot be written or read ---- */
 
 static int look(struct attempt_watch *watch, struct err **err)
 {
@@ -235,7 +235,7 @@ static void a_damaged_reason_is_an_error(void **state)
 	end();
 }
 
-/* ---- its report ---- */
+/* ---- report of an attempt ---- */
 
 static void a_report_says_why_the_driver_stopped_it(void **state)
 {

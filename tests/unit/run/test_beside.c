@@ -61,7 +61,7 @@ static json_t *left_stop(void)
 	return body;
 }
 
-/* ---- without a driver ---- */
+/* ---- stops without a driver ---- */
 
 static void the_engine_is_asked_where_no_driver_lives(void **state)
 {
@@ -245,7 +245,7 @@ static void a_run_that_is_over_needs_no_stop(void **state)
 	assert_null(left);
 }
 
-/* ---- with one ---- */
+/* ---- stops with a driver ---- */
 
 static volatile sig_atomic_t signals;
 
@@ -345,7 +345,7 @@ static void a_driver_elsewhere_is_given_time_if_the_request_lies_there(void **st
 	}
 }
 
-/* ---- where the disk is full ---- */
+/* ---- stops on a full disk ---- */
 
 static void a_disk_without_room_has_room_for_a_name(void **state)
 {
@@ -444,7 +444,7 @@ static void of_a_damaged_run_the_newest_attempt_is_stopped(void **state)
 	}
 }
 
-/* Whether it had one is not known. */
+/* The run's other phase may have had a job: that is not known. */
 static void a_damaged_run_of_another_phase_is_found_by_its_folders(void **state)
 {
 	(void)state;

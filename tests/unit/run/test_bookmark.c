@@ -4,7 +4,7 @@
 
 #include "jobs/base/maker.h"
 
-/* ---- when ---- */
+/* ---- time of a bookmark ---- */
 
 static void it_is_kept_where_much_was_read_and_time_has_passed(void **state)
 {
@@ -132,7 +132,7 @@ static void a_driver_that_leaves_keeps_it_unless_all_is_read(void **state)
 	end();
 }
 
-/* ---- what ---- */
+/* ---- content of a bookmark ---- */
 
 static void what_is_known_is_kept(void **state)
 {
@@ -199,7 +199,7 @@ static void what_is_known_is_kept(void **state)
 	end();
 }
 
-/* As many as there are, in their order. */
+/* The lines are as many as there are, in their order. */
 static void the_newest_lines_are_kept(void **state)
 {
 	static const int counts[] = { 59, 60, 61, 75 };

@@ -95,8 +95,8 @@ static void counts_are_those_of_the_graphs(void **state)
 	end();
 }
 
-/* Where it is of another program, run, attempt or job, or not what was written, all is read from
- * the start. */
+/* If the bookmark is of another program, run, attempt or job, or not what was written, all is read
+ * from the start. */
 static void what_is_not_of_this_attempt_is_not_used(void **state)
 {
 	static const struct {
@@ -178,7 +178,7 @@ static void a_log_that_is_shorter_than_what_was_read_is_read_again(void **state)
 	end();
 }
 
-/* Of a log of which nothing was read there need not be any. */
+/* A log of which nothing was read need not be there. */
 static void what_was_not_read_need_not_be_there(void **state)
 {
 	struct attempt_watch *watch = begin(PHASE_TRAIN, PLAN);
@@ -269,7 +269,7 @@ static void a_service_is_told_the_place_in_its_log(void **state)
 	end();
 }
 
-/* ---- what is not there ---- */
+/* ---- members that are not there ---- */
 
 static void what_is_not_told_is_as_at_the_beginning(void **state)
 {
@@ -330,7 +330,7 @@ static void lines_are_texts(void **state)
 	end();
 }
 
-/* ---- on a local disk ---- */
+/* ---- bookmarks on a local disk ---- */
 
 static void beside_a_database_it_is_a_file(void **state)
 {

@@ -52,8 +52,8 @@ static void end_phase_1(void)
 	end();
 }
 
-/* What a job of this log proves; the plan has its key if that is of the same ingredients. `ret` may
- * be NULL. */
+/* Writes the manifest that a job of this log proves; the plan has its key if the ingredients are
+ * the same. `ret` may be NULL. */
 static void prove(int batch_size, const char *log, struct compile_manifest **ret)
 {
 	AUTO(store_freep) struct store *store = open_cache(cache);
@@ -111,7 +111,7 @@ static int at_each_call(void (*prepare)(void), int (*act)(struct err **err), voi
 	return calls;
 }
 
-/* ---- before ---- */
+/* ---- checks before phase 1 ---- */
 
 static int check_cache(struct err **err)
 {
@@ -168,7 +168,7 @@ static void a_damaged_entry_is_removed_before_the_verdict(void **state)
 	assert_in_range(at_each_call(damage_entry, check_cache, is_repaired), 2, 100);
 }
 
-/* ---- after ---- */
+/* ---- verdict after phase 1 ---- */
 
 static int verify(struct err **err)
 {
@@ -215,7 +215,7 @@ static void is_complete(void)
 	assert_int_equal(strlen(key), SHA256_HEX - 1);
 	assert_string_not_equal(key, plan_graph_key(driver.plan));
 	assert_true(has_manifest(key));
-	/* Either compiler may have made what it names. */
+	/* A manifest of the plan's key could name graphs of either compiler. */
 	assert_false(has_manifest(plan_graph_key(driver.plan)));
 }
 
@@ -248,7 +248,7 @@ static void without_its_log_there_is_no_verdict(void **state)
 	end_phase_1();
 }
 
-/* ---- its folders ---- */
+/* ---- folders of the cache ---- */
 
 static void the_folder_of_the_cache_is_made_for_others_too(void **state)
 {

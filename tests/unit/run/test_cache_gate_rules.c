@@ -285,7 +285,7 @@ static void a_cache_that_cannot_be_looked_at_has_no_verdict(void **state)
 	end_gate();
 }
 
-/* ---- its words ---- */
+/* ---- words of a verdict ---- */
 
 static void of_an_incomplete_cache_the_first_graph_is_named(void **state)
 {

@@ -145,7 +145,7 @@ static void fails_as(int result, struct err **err, const char *words)
 	assert_recorded(0);
 }
 
-/* ---- before ---- */
+/* ---- views before phase 1 ---- */
 
 static void check(void)
 {
@@ -326,7 +326,7 @@ static void a_recheck_that_fails_tells_nothing(void **state)
 	end();
 }
 
-/* ---- before a retry ---- */
+/* ---- views before a retry ---- */
 
 static bool is_lost(void)
 {

@@ -142,7 +142,7 @@ static void a_tag_that_has_moved_comes_first(void **state)
 	}
 }
 
-/* In a key of other rules the user's own changes cannot be seen. */
+/* The user's own changes cannot be seen in a key of other rules. */
 static void a_manifest_of_other_rules_is_told_as_that(void **state)
 {
 	static const char reason[] = "the compile manifest is of an earlier version of stoker with "
@@ -172,7 +172,7 @@ static void a_manifest_of_other_rules_is_told_as_that(void **state)
 		"b changed from 1 to 2", 1);
 }
 
-/* ---- its own manifest ---- */
+/* ---- manifest of the plan's key ---- */
 
 static void a_whole_cache_is_warm(void **state)
 {
@@ -260,7 +260,7 @@ static void a_manifest_that_is_damaged_is_not_trusted(void **state)
 	cache_view_clear(&view);
 }
 
-/* ---- without ---- */
+/* ---- caches without a manifest ---- */
 
 static void without_a_key_nothing_is_known(void **state)
 {

@@ -39,7 +39,7 @@ static void clear(char *bodies[EVENTS])
 		free(bodies[i]);
 }
 
-/* How many events are the right ones. */
+/* Returns how many events are the right ones. */
 static int count_good(char *const bodies[EVENTS])
 {
 	struct chain chain = { 0 };
@@ -112,7 +112,7 @@ static void events_that_are_exchanged_or_missing_are_found(void **state)
 	clear(bodies);
 }
 
-/* Without sums the number alone tells. */
+/* The number alone tells where there are no sums. */
 static void an_event_in_place_of_another_is_named(void **state)
 {
 	static const char text[] = "{\"run\":\"r\",\"seq\":3}";
@@ -175,7 +175,7 @@ static void the_mark_says_how_far_and_nothing_if_it_is_not_whole(void **state)
 	assert_int_equal(fs_remove_tree(dir, &err), 0);
 }
 
-/* As other programs can check it, by what chain.h says. */
+/* Checks the chain as other programs can, by what chain.h says. */
 static void a_sum_is_over_the_link_and_the_form(void **state)
 {
 	static const char *const links[] = { "", "abc" };

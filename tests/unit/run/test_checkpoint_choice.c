@@ -19,7 +19,7 @@ static int describe(struct engine *of, const char *name, const char *prefix,
 	return 0;
 }
 
-/* After attempt 1, with checkpoints there. */
+/* Begins after attempt 1, with checkpoints there. */
 static void begin_at(const char *url)
 {
 	AUTO(auto_free) char *plan = mem_format(PLAN, url);
@@ -58,7 +58,7 @@ static void a_place_that_cannot_be_opened_holds_no_choice(void **state)
 	end();
 }
 
-/* Whether the agent left some depends on whether it is dead. */
+/* The agent, if it is dead, may have left checkpoints. */
 static void an_engine_that_does_not_answer_keeps_it_open(void **state)
 {
 	AUTO(err_freep) struct err *err = NULL;
@@ -163,7 +163,7 @@ static int describe_state(struct engine *of, const char *name, const char *prefi
 	return 0;
 }
 
-/* After attempt 1, which has saved some steps and whose agent has ended. */
+/* Begins after attempt 1, which has saved some steps and whose agent has ended. */
 static void begin_saved(const int *steps, size_t count)
 {
 	AUTO(auto_free) char *url = NULL;
@@ -241,7 +241,7 @@ static void new_marks_of_an_attempt_are_recorded_once_the_oldest_first(void **st
 		assert_steps("checkpoint.complete", "20 40 ");
 	}
 	assert_string_equal(newest("checkpoint.complete", "url"), url);
-	/* One that is older than the newest is known, or was passed over. */
+	/* A mark that is older than the newest is known, or was passed over. */
 	mark(10, "r1", 1);
 	checkpoints_record_marks(&driver, 1, &err);
 	assert_no_error(err);
@@ -297,7 +297,7 @@ static void what_the_agent_called_incomplete_is_told_with_the_choice(void **stat
 	end();
 }
 
-/* It may lie on a file system that is not mounted. */
+/* The folder may lie on a file system that is not mounted. */
 static void a_folder_that_is_missing_is_no_reason_to_begin_anew(void **state)
 {
 	AUTO(err_freep) struct err *err = NULL;
@@ -319,18 +319,18 @@ static void a_folder_that_is_missing_is_no_reason_to_begin_anew(void **state)
 	end();
 }
 
-/* ---- what a killed agent has left without a mark ---- */
+/* ---- checkpoints that a killed agent has left without a mark ---- */
 
 static void what_an_agent_has_left_unmarked_is_its_own_affair_while_it_may_live(void **state)
 {
 	static const int steps[] = { 10 };
 
 	(void)state;
-	/* It has ended, and passed it over. */
+	/* The agent has ended, and passed the checkpoint over. */
 	begin_saved(steps, STK_LENGTH(steps));
 	chooses("-1 ");
 	end();
-	/* Its job goes on. */
+	/* The job goes on. */
 	begin_saved(steps, STK_LENGTH(steps));
 	drop(dir, "ws/runs/r1/train-1/node-0/report.json");
 	state_of_job = ENGINE_RUNNING;

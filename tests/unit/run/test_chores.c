@@ -115,7 +115,7 @@ static void a_long_log_is_read_on_in_the_next_turn(void **state)
 	end();
 }
 
-/* Whoever compiles may hold them yet. */
+/* A process that compiles may hold locks yet. */
 static void no_lock_is_looked_for_before_the_job_has_ended(void **state)
 {
 	AUTO(err_freep) struct err *err = NULL;

@@ -32,7 +32,7 @@ enum lie {
 	ERROR_NO_ANSWER,
 };
 
-/* One object. */
+/* A server with one object. */
 struct server {
 	struct store base; /* first: a store is one of these */
 	enum lie lie;
@@ -246,7 +246,7 @@ static void a_missing_right_is_named(void **state)
 	}
 }
 
-/* It looks like an object without an ETag. */
+/* The answer looks like an object without an ETag. */
 static void one_look_without_an_answer_is_no_verdict(void **state)
 {
 	AUTO(err_freep) struct err *err = NULL;

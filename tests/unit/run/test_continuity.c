@@ -55,7 +55,8 @@ static void note(void *arg, const struct event *ev, json_t *row)
 	judged->reason = reason ? mem_copy(reason) : NULL;
 }
 
-/* What is recorded of a training whose log begins at `first`. Its reason is yours to free. */
+/* Returns what is recorded of a training whose log begins at `first`. Its reason is yours to
+ * free. */
 static struct judged judge(int64_t first, int64_t restarted)
 {
 	static const struct engine_ops ops = { .name = "local", .report = tell_report };
@@ -78,7 +79,7 @@ static struct judged judge(int64_t first, int64_t restarted)
 	assert_non_null(mkdtemp(dir));
 	assert_int_equal(journal_open(dir, JOURNAL_WRITE, &driver.journal, &err), 0);
 	assert_int_equal(continuity_record(&watch, false, &err), 0);
-	/* It is said once. */
+	/* The verdict is said once. */
 	assert_int_equal(continuity_record(&watch, true, &err), 0);
 	assert_int_equal(judged.count, 1);
 	metrics_freep(&watch.metrics);
@@ -99,9 +100,9 @@ static void a_training_is_held_against_the_checkpoint_that_it_had(void **state)
 		{ 1010, NOTHING, CONTINUITY_VERIFIED, 10, NULL },
 		{ 1011, NOTHING, CONTINUITY_FAILED, 10, "far ahead" },
 		{ 1, NOTHING, CONTINUITY_FAILED, 10, "before" },
-		/* It went on from a later one that the attempt itself had saved. */
+		/* The command went on from a later one that the attempt itself had saved. */
 		{ 5001, 5000, CONTINUITY_VERIFIED, 5000, NULL },
-		/* Which is no excuse for who went on from neither. */
+		/* A later checkpoint is no excuse for a command that went on from neither. */
 		{ 1, 5000, CONTINUITY_FAILED, 10, "before" },
 		{ 5001, 6000, CONTINUITY_FAILED, 10, "far ahead" },
 		{ 9001, 5000, CONTINUITY_VERIFIED, 5000, NULL },

@@ -38,7 +38,7 @@ static void obstruct(const char *name)
 	assert_int_equal(fs_write_atomic(path, "", 0, 0600, &err), 0);
 }
 
-/* ---- to save ---- */
+/* ---- end after saving ---- */
 
 /* The agents have seen that they are to save. */
 static void end_once_drained(int number)

@@ -122,7 +122,7 @@ static enum interrupt stop_it(void *arg, int signo)
 	return INTERRUPT_STOP;
 }
 
-/* When the stop has reached the job. */
+/* Raises the signal again when the stop has reached the job. */
 static void raise_again(void)
 {
 	if (play.stops > 0)

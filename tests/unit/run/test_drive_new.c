@@ -383,7 +383,7 @@ static void a_workspace_that_cannot_be_opened_is_named(void **state)
 	drive_fails(EXIT_REFUSED, "'s3://b' names no bucket", NULL);
 }
 
-/* ---- what has changed since the run began ---- */
+/* ---- changes since the run began ---- */
 
 static void a_tag_that_has_moved_is_told_and_not_followed(void **state)
 {

@@ -79,7 +79,7 @@ static void end_part(void)
 	end();
 }
 
-/* ---- its clock ---- */
+/* ---- the driver's clock ---- */
 
 static void a_clock_that_is_set_moves_nothing_once_the_run_is_taken_over(void **state)
 {
@@ -174,7 +174,7 @@ static void a_later_wake_takes_the_place_of_an_earlier_one(void **state)
 	end_part();
 }
 
-/* ---- what it tells a job ---- */
+/* ---- messages to a job ---- */
 
 static void a_job_is_stopped_within_the_grace_of_the_plan(void **state)
 {
@@ -209,10 +209,10 @@ static void a_job_that_was_told_to_save_is_not_told_otherwise(void **state)
 	end_part();
 }
 
-/* ---- what it journals ---- */
+/* ---- events of the driver ---- */
 
-/* What another process has appended meanwhile is read, and what is decided by that state alone is
- * not appended behind it. */
+/* Events that another process has appended meanwhile are read, and an event that was decided by the
+ * old state alone is not appended behind them. */
 static void an_event_is_numbered_behind_those_of_others(void **state)
 {
 	AUTO(err_freep) struct err *err = NULL;

@@ -170,7 +170,7 @@ static void checkpoints_within_the_state_keep_it(void **unused)
 	assert_int_equal(events(), 2);
 }
 
-/* What lies there is not known, so the list of it is not given up. */
+/* The content of the workspace is not known, so the list of it is not given up. */
 static void a_workspace_that_cannot_be_opened_keeps_the_run(void **unused)
 {
 	(void)unused;
@@ -260,7 +260,7 @@ static void the_only_copies_among_objects_are_found(void **unused)
 	assert_int_equal(keepsakes_have(kept, "out"), KEEPSAKE_NOT);
 }
 
-/* What the agent has sent to the workspace's objects is no only copy in the folder beside them. */
+/* Objects that the agent has sent to the workspace make the folder beside them no only copy. */
 static void what_the_objects_hold_is_no_only_copy_in_the_folder(void **unused)
 {
 	AUTO(auto_free) char *objects = fs_join(dir, "objects");

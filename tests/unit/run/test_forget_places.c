@@ -84,7 +84,7 @@ static void a_workspace_that_the_plan_does_not_name_is_beside_the_state(void **u
 	assert_true(there(work, "runs/r/log")); /* not the run's own, as far as is known */
 }
 
-/* By whichever name: it is not counted twice. */
+/* The workspace is not counted twice, by whichever name. */
 static void a_workspace_may_be_the_state(void **unused)
 {
 	AUTO(auto_free) char *link = fs_join(dir, "link");
@@ -161,7 +161,7 @@ static void checkpoints_beside_the_folder_of_the_run_are_no_part_of_it(void **un
 	}
 }
 
-/* ---- what is in the way ---- */
+/* ---- objects in the way ---- */
 
 static void what_is_no_folder_is_left_where_it_is(void **unused)
 {
@@ -239,7 +239,7 @@ static void a_damaged_run_can_be_forgotten(void **unused)
 	assert_false(there(state, "runs/r"));
 }
 
-/* Of a later version may be an event, but not the plan. */
+/* An event may be of a later version, but not the plan. */
 static void a_run_of_a_later_version_can_be_forgotten(void **unused)
 {
 	static const char event[] =

@@ -218,7 +218,7 @@ static int salvage_with_loss(int after, int calls)
 	return lost;
 }
 
-/* Until the last step the run is damaged; what lies behind it is not read any more, nor its
+/* The run is damaged until the last step; events behind the damage are not read any more, nor their
  * copies. */
 static void a_salvage_that_breaks_off_can_be_repeated(void **state)
 {
@@ -229,7 +229,7 @@ static void a_salvage_that_breaks_off_can_be_repeated(void **state)
 	assert_in_range(at_each_call(salvage_with_loss), 10, CALLS_MAX - 1);
 }
 
-/* What lies in the place of the mark is kept before it is replaced. */
+/* An object in the place of the mark is kept before it is replaced. */
 static int mend_with_loss(int after, int calls)
 {
 	static const char bad[] = "no mark", mark[] = "{}\n";

@@ -60,7 +60,7 @@ static void assert_rows(void *journal, const char *want)
 	assert_string_equal(got.text, want);
 }
 
-/* What one append gives, and the rows afterwards, under each order of faults. */
+/* Each order of faults has its result of one append, and its rows afterwards. */
 static void a_lost_reply_is_cleared_up_by_reading_back(void **state)
 {
 	static const struct {
@@ -257,7 +257,7 @@ static void an_event_that_is_too_large_is_refused_before_it_is_written(void **st
 	ops->close(journal);
 }
 
-/* ---- what lies in the place of an event ---- */
+/* ---- objects in the place of an event ---- */
 
 static char *place_of(const char *key)
 {
@@ -341,7 +341,7 @@ static void what_cannot_be_moved_aside_is_named(void **state)
 	ops->close(journal);
 }
 
-/* With a free place behind its good events the run would seem whole, and its job would be
+/* A run with a free place behind its good events would seem whole, and its job would be
  * forgotten. */
 static void what_has_no_mark_in_its_place_is_moved_back(void **state)
 {

@@ -289,7 +289,7 @@ static void the_next_event_has_the_name_of_one(void **state)
 	assert_next(7, 0);
 }
 
-/* Without its first event a run is one if another is there, and it is not being removed. */
+/* A run without its first event is one if another is there, and it is not being removed. */
 static void without_event_1_another_one_shows_that_there_is_a_run(void **state)
 {
 	static const char *const garbage[] = {

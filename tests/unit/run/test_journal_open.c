@@ -37,7 +37,7 @@ static void assert_refused(const char *url, enum journal_mode mode, enum exit_co
 	assert_int_equal(err->code, code);
 }
 
-/* In every mode. */
+/* Opens the place in every mode. */
 static void assert_never(const char *url, enum exit_code code, const char *words)
 {
 	for (int mode = JOURNAL_READ; mode <= JOURNAL_SALVAGE; mode++)

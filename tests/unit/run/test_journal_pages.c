@@ -90,7 +90,7 @@ static void assert_nothing_moved(int64_t good)
 	assert_events("z", 60);
 }
 
-/* What is copied for want of readable pages needs room: wherever that ends, all is as before. */
+/* Copies for want of readable pages need room: wherever that ends, all is as before. */
 static void a_disk_that_is_full_costs_no_run_while_another_is_salvaged(void **state)
 {
 	AUTO(auto_free) char *words = long_text("much to say");
@@ -169,7 +169,8 @@ static void a_table_is_set_aside_only_so_often(void **state)
 	assert_int_equal(value_of("SELECT count(*) FROM damaged_7 WHERE run='a'"), 60);
 }
 
-/* What it may not look at it does not copy, so it does not go on without it either. */
+/* Refuses reads of the old table: the salvage cannot copy it, so it does not go on without it
+ * either. */
 static int refuse_old_table(void *arg, int action, const char *table, const char *column,
 			    const char *of, const char *trigger)
 {

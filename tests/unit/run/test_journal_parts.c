@@ -26,7 +26,7 @@ static int tear_down(void **state)
 	return fs_remove_tree(dir, &err);
 }
 
-/* ---- what is in the way ---- */
+/* ---- objects in the way ---- */
 
 /* `path`: of what is in the way of `key`, NULL if nothing is. */
 static void assert_obstacle(const char *key, const char *path, const char *kind)
@@ -93,7 +93,7 @@ static void anything_but_a_file_is_in_the_way_of_one(void **state)
 	}
 }
 
-/* ---- how damage is named ---- */
+/* ---- words about damage ---- */
 
 static void damage_of_an_event_has_its_place_and_a_cure(void **state)
 {

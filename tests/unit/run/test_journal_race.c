@@ -47,7 +47,7 @@ static int note_event(void *arg, const struct event *ev, json_t *row, struct err
 	return 0;
 }
 
-/* From where nothing new was, and from the beginning. */
+/* Reads begin where nothing new was, and at the beginning. */
 static void what_is_appended_during_a_look_is_read(void **state)
 {
 	AUTO(journal_freep) struct journal *reader = NULL;

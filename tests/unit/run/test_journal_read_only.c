@@ -34,7 +34,7 @@ static int set_up_place(void **state)
 	return 0;
 }
 
-/* As a writer that was killed leaves it: event 3 is in the log alone, without its index. */
+/* Leaves the database as a killed writer does: event 3 is in the log alone, without its index. */
 static void leave_log(void)
 {
 	AUTO(sb_release) struct sb log = SB_INIT;

@@ -46,7 +46,7 @@ static void append_to(struct journal *to, const char *run, int64_t first, int64_
 	}
 }
 
-/* ---- from any event on ---- */
+/* ---- reads from any event on ---- */
 
 static int64_t first_seen, last_seen;
 static int seen;
@@ -174,7 +174,7 @@ static void a_gap_is_named_by_its_first_event(void **state)
 		assert_int_equal(count, 5);
 	}
 	remove_event(6);
-	/* In a database the mark of the end tells of it. */
+	/* The mark of the end tells of the lost event in a database. */
 	assert_gap(journal, 1, 4, "event 5 of run r");
 	assert_seen(objects, 1, 1, 4);
 	remove_event(1);
@@ -209,7 +209,7 @@ static void a_run_without_any_event_is_damaged_where_it_had_one(void **state)
 	}
 }
 
-/* Whichever call is not answered, what it would have told is not taken for nothing. */
+/* A call that is not answered, whichever it is, is not taken for one that found nothing. */
 static void a_service_that_does_not_answer_shows_no_end(void **state)
 {
 	int after = 0;

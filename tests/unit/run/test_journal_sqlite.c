@@ -123,7 +123,7 @@ static void while_another_process_writes_nothing_is_changed(void **state)
 
 static int asked;
 
-/* Whoever waits on all the same finds it free at last. */
+/* The database becomes free at last for a process that waits on all the same. */
 static bool is_told_to_end(void *other)
 {
 	if (++asked == ASKED_MAX)
@@ -229,7 +229,7 @@ static void a_folder_that_has_gone_is_named(void **state)
 
 /* ---- limits of a process ---- */
 
-/* With a limit on this resource; the signal of one is not taken. */
+/* Opens the journal with a limit on this resource; the signal of one is not taken. */
 static int open_with_limit(enum __rlimit_resource resource, rlim_t limit, struct err **err)
 {
 	struct rlimit before, now;

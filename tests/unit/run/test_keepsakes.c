@@ -136,7 +136,7 @@ static void a_checkpoint_is_told_with_its_mark(void **state)
 			    "train-3/checkpoints/checkpoint-10" MARK_SUFFIX);
 }
 
-/* Without a kind in the plan, or with an unknown one, it is told by its content. */
+/* The kind is told by its content if the plan has none, or an unknown one. */
 static void any_kind_of_checkpoint_is_kept(void **state)
 {
 	static const char *const plans[] = { "{}", "{\"checkpoint\":{}}",

@@ -190,7 +190,7 @@ static void objects_with_a_copy_are_none(void **state)
 	assert_int_equal(js_int(json_array_get(kept, 0), "step", -1), 20);
 }
 
-/* Of each attempt, whatever the others have. */
+/* Each attempt is looked at, whatever the others have. */
 static void all_attempts_are_looked_at(void **state)
 {
 	AUTO(store_freep) struct store *store = store_at(work);
@@ -248,7 +248,7 @@ static void outputs_are_told_by_attempt(void **state)
 	}
 }
 
-/* Wherever the service stops to answer, nothing is taken for all that there is. */
+/* If the service stops to answer anywhere, its words are not taken for all that there is. */
 static void a_service_that_does_not_answer_has_told_nothing(void **state)
 {
 	struct faulty_store *store = faulty_new(work);
@@ -278,7 +278,7 @@ static void a_service_that_does_not_answer_has_told_nothing(void **state)
 	faulty_free(&store->base);
 }
 
-/* ---- by key ---- */
+/* ---- copies by key ---- */
 
 static void a_key_is_kept_in_it_or_above_it(void **state)
 {

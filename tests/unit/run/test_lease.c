@@ -16,7 +16,7 @@
 
 #include "lease_fixture.h"
 
-/* --- of both kinds --- */
+/* --- leases of both kinds --- */
 
 static void one_has_it_and_the_other_is_told_who(void **state)
 {
@@ -43,7 +43,7 @@ static void what_is_given_up_can_be_had_at_once(void **state)
 	}
 }
 
-/* Its holder is a process that has ended, however it did. */
+/* The holder is a process that has ended, however it did. */
 static void what_a_dead_process_held_can_be_had_at_once(void **state)
 {
 	struct mono start = clock_mono_now();
@@ -189,8 +189,8 @@ static void whoever_asks_keeps_nobody_from_having_it(void **state)
 	}
 }
 
-/* One of many: starts when `gate` is closed, tells how it went, and keeps what it has until
- * `done` is closed. */
+/* Takes part in a race of many: starts when `gate` is closed, tells how it went, and keeps what it
+ * has until `done` is closed. */
 static _Noreturn void race(const struct lease_rules *rules, int gate, int told, int done)
 {
 	struct lease *lease = NULL;
@@ -250,7 +250,7 @@ static void of_many_one_has_it(void **state)
 	assert_one_of_many(&slow);
 }
 
-/* --- of the object --- */
+/* --- lease on an object --- */
 
 static json_t *read_object(void)
 {
@@ -262,7 +262,7 @@ static json_t *read_object(void)
 	return object;
 }
 
-/* As somebody else would have written it: on another machine. */
+/* Writes the object as somebody else would have, on another machine. */
 static void write_foreign(int64_t renewed)
 {
 	AUTO(auto_free) char *path = object_path();
@@ -447,7 +447,7 @@ static void without_its_store_it_is_kept_for_a_while_and_is_ours_again_with_it(v
 		for (size_t i = 0; i < STK_LENGTH(store->faults); i++)
 			store->faults[i] = FAULT_REQUEST_LOST;
 		store->next = 0;
-		/* It is tried again, or given up, before anybody else may begin. */
+		/* The renewal is tried again, or given up, before anybody else may begin. */
 		before = clock_mono_now();
 		assert_true(before.ms + lease_due(lease) - start.ms <= rules.valid_ms ||
 			    lease_due(lease) == 0);

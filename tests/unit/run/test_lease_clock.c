@@ -2,7 +2,7 @@
  * own, and what its object says. See jobs/run/journal/lease.h. */
 #include "lease_clock_fixture.h"
 
-/* ---- what it says ---- */
+/* ---- content of the object ---- */
 
 static void the_object_says_who_has_it_since_when_and_for_how_long(void **state)
 {
@@ -60,7 +60,7 @@ static void without_rules_there_are_usual_ones(void **state)
 	lease_freep(&lease);
 }
 
-/* ---- whose it is ---- */
+/* ---- holder of the lease ---- */
 
 static void who_gave_it_up_need_not_be_waited_for(void **state)
 {
@@ -321,7 +321,7 @@ static void right_conditions_that_are_refused_are_tried_ever_more_rarely(void **
 	faulty_free(&store->base);
 }
 
-/* ---- how large it may be ---- */
+/* ---- size of the object ---- */
 
 static void an_object_that_is_too_large_is_an_error(void **state)
 {

@@ -187,7 +187,7 @@ static void a_write_whose_answer_was_lost_is_known_as_our_own_at_the_next_try(vo
 	assert_false(lease_is_held(lease));
 	err_freep(&err);
 	store->backend = answering;
-	/* Without a wait of a minute for its own death. */
+	/* The lease is taken without waiting a minute for our own to expire. */
 	assert_int_equal(lease_take(journal, "r", &slow, NULL, NULL, &lease, &err), 0);
 	assert_true(lease_is_held(lease));
 }

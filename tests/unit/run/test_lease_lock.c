@@ -341,7 +341,7 @@ static void append_created(const char *limits)
 	assert_int_equal(journal_append(journal, "r", &ev, &err), 1);
 }
 
-/* For as long as the run allows; a day if it says nothing, without end if it says 0. */
+/* The wait lasts as long as the run allows; a day if it says nothing, without end if it says 0. */
 static void who_waits_for_a_server_is_told_for_how_long(void **state)
 {
 	static const struct {

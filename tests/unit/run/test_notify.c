@@ -62,7 +62,7 @@ static void a_command_runs_beside_the_spec_with_the_event_on_its_input(void **st
 	end();
 }
 
-/* From now on no end of a process can be watched here. */
+/* Makes this process unable to watch ends of processes from now on. */
 static void refuse_pidfds(void)
 {
 	struct sock_filter filter[] = {
@@ -77,7 +77,7 @@ static void refuse_pidfds(void)
 	assert_int_equal(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program), 0);
 }
 
-/* Its process is gone, and it is due again: true. */
+/* True if the message's process is gone, and it is due again. */
 static bool is_due_again(void)
 {
 	const struct notify_message *message = driver.notify->first;
@@ -119,7 +119,7 @@ static void a_command_whose_end_cannot_be_watched_is_ended_and_run_again(void **
 	assert_int_equal(status, 0);
 }
 
-/* ---- what they say ---- */
+/* ---- words of messages ---- */
 
 static void says(struct event *ev, const char *occasion, const char *text)
 {

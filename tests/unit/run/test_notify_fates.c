@@ -262,7 +262,7 @@ static void the_one_that_has_waited_longest_goes_first(void **state)
 	end();
 }
 
-/* ---- what it is given ---- */
+/* ---- input of a command ---- */
 
 static void a_command_gets_the_environment_of_jobs_and_no_other(void **state)
 {
@@ -294,7 +294,7 @@ static void a_command_gets_the_environment_of_jobs_and_no_other(void **state)
 	end();
 }
 
-/* ---- when it is not the time ---- */
+/* ---- times without messages ---- */
 
 static void who_has_left_or_failed_sends_nothing(void **state)
 {

@@ -249,7 +249,7 @@ static void a_repeated_phase_1_compiles_again_what_failed(void **state)
 	}
 }
 
-/* ---- where it saves ---- */
+/* ---- place of checkpoints ---- */
 
 static void nodes_save_where_all_of_them_reach(void **state)
 {
@@ -302,7 +302,7 @@ static void nodes_save_where_all_of_them_reach(void **state)
 	}
 }
 
-/* ---- in a service ---- */
+/* ---- orders for a service ---- */
 
 static void an_agent_out_of_reach_is_told_what_its_machine_is(void **state)
 {
@@ -384,7 +384,7 @@ static void an_agent_out_of_reach_is_told_what_its_machine_is(void **state)
 		 "'root':'s3://b/w/runs/r1/train-1/checkpoints'},'grace_ms':60000");
 }
 
-/* ---- before there is a run ---- */
+/* ---- orders before there is a run ---- */
 
 static void what_is_planned_names_what_only_a_run_knows(void **state)
 {

@@ -296,7 +296,7 @@ static void a_phase_has_the_environment_of_its_compiler(void **state)
 	assert_int_equal(strlen(js_str(json_object_get(plan->json, "source"), "digest")), 64);
 }
 
-/* Of Neuron a program in front of the command compiles, unless the command has it already. */
+/* A program in front of the command compiles for Neuron, unless the command has it already. */
 static void phase_1_has_a_program_in_front(void **state)
 {
 	static const char *const commands[] = { "[python3, train.py]",
@@ -397,7 +397,7 @@ static void only_the_words_of_the_spec_are_meant(void **state)
 	}
 }
 
-/* With several nodes all are tested together once the last has come. */
+/* If there are several nodes, all are tested together once the last has come. */
 static void a_check_of_nodes_takes_its_time(void **state)
 {
 	static const struct {

@@ -46,8 +46,8 @@ static void assert_in_key(const char *want)
 
 #define SPEC "version: 1\nname: other\ncommand: [true]\n"
 
-/* Its own file is an ingredient already, less what the spec ignores; others beside it decide about
- * their own graphs. */
+/* The spec's own file is an ingredient already, less what the spec ignores; others beside it decide
+ * about their own graphs. */
 static void specs_beside_the_spec_are_not_in_the_key(void **state)
 {
 	(void)state;
@@ -84,7 +84,7 @@ static void what_stoker_writes_is_no_source(void **state)
 	assert_in_key("train.py ");
 }
 
-/* ---- what keeps new files out ---- */
+/* ---- rules for new files ---- */
 
 static char *hint_of(const char *source, const char *changed)
 {

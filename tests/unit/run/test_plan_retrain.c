@@ -166,8 +166,8 @@ static void a_stage_compiled_ahead_has_a_graph_key_of_its_own(void **state)
 	assert_null(js_path(ahead->json, "infer.job.compile.ingredients.source"));
 }
 
-/* At the price of now: an evaluation on one machine, an inference on two. What cannot be true says
- * nothing. */
+/* The costs are at the price of now: an evaluation on one machine, an inference on two. Figures
+ * that cannot be true say nothing. */
 static void a_forecast_expects_what_the_last_turn_took(void **state)
 {
 	static const struct {

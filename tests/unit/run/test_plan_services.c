@@ -29,7 +29,7 @@ static void use(const struct peer *peer)
 	aws_settings_forget();
 }
 
-/* Of jobs in that image that compile; the graph key holds its digest. */
+/* Returns a plan of jobs in that image that compile; the graph key holds its digest. */
 static json_t *plan_in(const char *image)
 {
 	json_t *plan = json_pack("{s:s, s:{s:s}, s:{s:s, s:{s:s}}}", "engine", "batch", "spec",
@@ -314,7 +314,7 @@ static void a_place_that_cannot_be_opened_is_named_before_a_run_begins(void **st
 	a_place_is_refused("s3://b", "'s3://b' names no bucket", NULL);
 }
 
-/* Whoever reads later would find nothing. */
+/* A later reader would find nothing. */
 static void a_place_that_does_not_keep_what_is_written_is_refused(void **state)
 {
 	AUTO(peer_freep)
@@ -328,7 +328,7 @@ static void a_place_that_does_not_keep_what_is_written_is_refused(void **state)
 			   "s3:GetObject");
 }
 
-/* What killed probes have left is removed with the right that is tried. */
+/* Objects that killed probes have left are removed with the right that is tried. */
 static void a_place_where_nothing_may_be_deleted_is_refused(void **state)
 {
 	AUTO(peer_freep)

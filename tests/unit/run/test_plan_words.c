@@ -96,7 +96,7 @@ static void a_remedy_that_would_be_too_long_is_put_in_words(void **state)
 				  "source.include, to keep this file out of the key");
 }
 
-/* ---- what a command inherits ---- */
+/* ---- variables that a command inherits ---- */
 
 static void a_command_inherits_from_its_container_all_but_what_is_ours(void **state)
 {

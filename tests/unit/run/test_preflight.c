@@ -26,7 +26,7 @@
 	{                                                                                          \
 		.headers = "ETag: \"" tag "\"\r\n", .body = text                                   \
 	}
-/* Of a bucket. */
+/* The answers of a bucket. */
 #define RIGHTS EMPTY, DONE, READS("", "0"), GONE
 #define CONDITIONS                                                                                 \
 	DONE, REFUSED, READS("first", "1"), DONE, READS("second", "2"), REFUSED,                   \
@@ -137,7 +137,7 @@ static void a_bucket_that_does_not_keep_them_is_refused(void **state)
 	assert_int_equal(peer->request_count, 3);
 }
 
-/* Of probes that were killed only those are removed that cannot be under way any more. */
+/* Objects of killed probes are removed only if they cannot be under way any more. */
 static void what_is_left_of_old_probes_is_removed(void **state)
 {
 	static const char lists[] =

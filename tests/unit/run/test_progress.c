@@ -369,7 +369,7 @@ static void numbers_are_shown_every_half_second(void **state)
 	end();
 }
 
-/* ---- how far it is read ---- */
+/* ---- position in a log ---- */
 
 #define MIB (INT64_C(1) << 20)
 

@@ -94,7 +94,7 @@ static void a_stop_of_a_run_that_has_ended_comes_too_late(void **state)
 	assert_int_equal(result, REQUEST_TOO_LATE);
 }
 
-/* It would be appended to what is not known. */
+/* The stop would be appended to events that are not known. */
 static void a_stop_of_a_damaged_run_is_an_error(void **state)
 {
 	AUTO(journal_freep) struct journal *other = NULL;
@@ -153,7 +153,7 @@ static void a_cache_that_cannot_be_opened_is_named(void **state)
 	is_refused("r1", NULL, EXIT_REFUSED, "'s3://b' names no bucket", NULL);
 }
 
-/* There it would not find the jobs that it has. */
+/* A driver in another region would not find the jobs of the run. */
 static void a_run_is_not_driven_in_another_region(void **state)
 {
 	(void)state;

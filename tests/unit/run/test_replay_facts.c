@@ -324,7 +324,7 @@ static void a_snapshot_of_another_run_is_not_used(void **state)
 	assert_int_equal(driver.facts.passed_count, 0);
 }
 
-/* ---- whose takeover it is ---- */
+/* ---- owner of a takeover ---- */
 
 static int shown;
 
@@ -381,7 +381,7 @@ static void a_takeover_is_our_own_by_process_host_and_epoch(void **state)
 	options.on_event = NULL;
 }
 
-/* Of a damaged run: nothing before its plan, and nothing of what was known before. */
+/* A damaged run keeps nothing before its plan, and nothing of what was known before. */
 static void what_is_left_is_applied_from_the_plan_on(void **state)
 {
 	struct event ev = event_of(EV_CHECKPOINT_REJECTED);

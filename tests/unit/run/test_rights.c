@@ -194,7 +194,7 @@ static void partition_and_account_are_those_of_region_and_roles(void **state)
 			 "{\"Action\":\"iam:PassRole\",\"Resource\":\"arn:aws-cn:iam::1:role/d\","
 			 "\"Condition\":{\"StringEquals\":{\"iam:PassedToService\":"
 			 "\"ecs-tasks.amazonaws.com\"}}}");
-	/* Without a region the roles' partition has to do. */
+	/* The roles' partition has to do if there is no region. */
 	assert_statement(scheduler, "DriverDefinition",
 			 "{\"Action\":\"batch:SubmitJob\",\"Resource\":"
 			 "\"arn:aws-cn:batch:*:1:job-definition/stoker-*\"}");

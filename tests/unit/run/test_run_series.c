@@ -157,7 +157,7 @@ static void steps_are_made_again(void **state)
 	write_log(4, 0, LOG_3);
 	tells("1.0:-1=9 1.0:10=5 1.0:20=4- 1.0:30=3- 2.0:20=4.5+ 2.0:30=3.5+- 2.0:40=2- "
 	      "4.0:30=3.25+ 4.0:40=2.25+ 4.0:50=1 ");
-	/* What is kept says the same. */
+	/* The kept readings say the same. */
 	keep(1, 0, 0, LOG_1, strlen(LOG_1));
 	keep(2, 0, 0, LOG_2, strlen("step 20 loss 4.5\n"));
 	tells("1.0:-1=9 1.0:10=5 1.0:20=4- 1.0:30=3- 2.0:20=4.5+ 2.0:30=3.5+- 2.0:40=2- "

@@ -101,7 +101,7 @@ static void what_is_left_is_read_without_proof(void **state)
 	err_freep(&err);
 }
 
-/* Its copy holds the plan, without which nothing could go on. */
+/* The copy holds the plan, without which nothing could go on. */
 static void event_1_comes_back_from_its_copy(void **state)
 {
 	(void)state;
@@ -139,7 +139,7 @@ static void without_event_1_and_its_copy_nothing_goes_on(void **state)
 	assert_damaged(1);
 }
 
-/* As long as the bytes cannot be kept, nothing is removed. */
+/* Nothing is removed as long as the bytes cannot be kept. */
 static void what_cannot_be_kept_is_not_removed(void **state)
 {
 	struct event ev = { .kind = EV_JOURNAL_SALVAGED, .at = { 1795000001000 } };
@@ -187,7 +187,7 @@ static void a_store_that_is_none_any_more_is_set_aside_when_asked(void **state)
 	assert_whole("r", 2);
 }
 
-/* ---- of one kind ---- */
+/* ---- salvage of one kind of journal ---- */
 
 /* The drivers of its other runs write to it. */
 static void a_database_is_not_set_aside_under_a_driver(void **state)

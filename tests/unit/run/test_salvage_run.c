@@ -77,7 +77,7 @@ static void a_stop_behind_the_damage_is_kept_with_its_reason(void **state)
 	assert_non_null(strstr(js_str(told, "reason"), "event 3 of run r"));
 	assert_int_equal(js_int(told, "put_aside", 0), LAST + 1 - 2);
 	assert_null(json_object_get(told, "state"));
-	/* One without a reason is one all the same. */
+	/* A stop without a reason is one all the same. */
 	append("r", 4, "x");
 	append("r", 5, NULL);
 	damage(4, "{");
@@ -126,7 +126,7 @@ static void an_end_behind_the_damage_is_believed(void **state)
 	drop_told();
 }
 
-/* What stands in the place of the first bad event may be anything. */
+/* The event in the place of the first bad one may be anything. */
 static void an_end_in_place_of_the_first_bad_event_is_not_believed(void **state)
 {
 	(void)state;
@@ -178,7 +178,7 @@ static void spoil_event_2(unsigned reads)
 	spoil_event("events/000000000002", reads);
 }
 
-/* Where no event is good is where nothing was seen before. */
+/* A journal without a good event was not seen before. */
 static void a_first_event_that_is_damaged_is_looked_at_twice_too(void **state)
 {
 	struct err *err = NULL;

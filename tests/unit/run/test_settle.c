@@ -77,7 +77,7 @@ static void put_order(const char *folder, const char *text)
 	assert_int_equal(store_put(driver.workspace, key, order, strlen(order), &err), 0);
 }
 
-/* After damage behind attempt 1 of the training, which has ended. */
+/* Begins after damage behind attempt 1 of the training, which has ended. */
 static void begin_settled(void)
 {
 	AUTO(err_freep) struct err *err = NULL;
@@ -197,7 +197,7 @@ static void one_that_cannot_be_told_to_end_is_not_said_to_be(void **state)
 	end_settled();
 }
 
-/* Without what was found nothing counts as found out. */
+/* Nothing counts as found out unless it was journalled. */
 static void what_cannot_be_journalled_is_not_settled(void **state)
 {
 	(void)state;
@@ -220,7 +220,7 @@ static void what_cannot_be_journalled_is_not_settled(void **state)
 	end_settled();
 }
 
-/* ---- which attempt may be under way ---- */
+/* ---- attempts that may be under way ---- */
 
 #define IS_OVER(which)                                                                             \
 	"the workspace has an order of " which                                                     \
@@ -244,7 +244,7 @@ static void assert_intended(const char *want)
 	assert_string_equal(got.text ? got.text : "", want);
 }
 
-/* So many seconds ago. */
+/* Sets the order's time to so many seconds ago. */
 static void date_order(const char *folder, time_t ago)
 {
 	AUTO(auto_free) char *path = mem_format("%s/ws/runs/r1/%s/order.json", dir, folder);
@@ -280,7 +280,8 @@ static void the_newest_of_a_phase_is_taken_up(void **state)
 	end_settled();
 }
 
-/* Of two phases: the one that runs, else the one that was ordered last, else the later phase. */
+/* The last of two phases is the one that runs, else the one that was ordered last, else the later
+ * phase. */
 static void of_two_phases_the_last_is_taken_up_last(void **state)
 {
 	static const struct {
@@ -310,7 +311,7 @@ static void of_two_phases_the_last_is_taken_up_last(void **state)
 	}
 }
 
-/* That one may have a job, too. */
+/* The attempt that the journal shows open may have a job, too. */
 static void an_attempt_that_the_journal_shows_open_is_ended_before_a_later_one_goes_on(void **state)
 {
 	(void)state;
@@ -336,7 +337,7 @@ static void an_attempt_that_the_journal_shows_open_is_ended_before_a_later_one_g
 		     "to end",
 		     EXIT_UNREACHABLE);
 	end_settled();
-	/* Where nothing is newer it is the one that goes on. */
+	/* The open attempt goes on if nothing is newer. */
 	begin_settled();
 	driver.flow.state = FLOW_TRAIN;
 	driver.flow.attempt_state = ATTEMPT_RUNNING;
@@ -346,7 +347,7 @@ static void an_attempt_that_the_journal_shows_open_is_ended_before_a_later_one_g
 	end_settled();
 }
 
-/* ---- what is recorded of it ---- */
+/* ---- record of a settled attempt ---- */
 
 static void an_intent_is_made_of_its_order(void **state)
 {
@@ -384,7 +385,7 @@ static void half_of_an_order_is_not_half_an_intent(void **state)
 	}
 }
 
-/* It may say more than the names, so it is waited for. */
+/* The order may say more than the names, so it is waited for. */
 static void an_order_that_does_not_come_is_waited_for(void **state)
 {
 	AUTO(auto_free) char *folder = NULL;

@@ -61,7 +61,7 @@ static void a_job_that_was_submitted_is_not_submitted_again(void **state)
 	record_again(true, EV_ATTEMPT_UNCERTAIN);
 }
 
-/* ---- what the engine answers ---- */
+/* ---- answers of the engine ---- */
 
 #define PLAN                                                                                       \
 	"{'engine':'sagemaker','nodes':1,'workspace':'/w','source':{'bundle':'s/x.tar.gz',"        \
@@ -341,7 +341,7 @@ static void a_job_that_is_not_found_for_want_of_an_answer_is_not_missing(void **
 	assert_int_equal(recorded.kind, EV_DRIVER_LEFT);
 }
 
-/* From then on limits.unreachable counts anew. */
+/* limits.unreachable counts anew from then on. */
 static void an_engine_that_lists_a_job_has_spoken_of_it(void **state)
 {
 	AUTO(err_freep) struct err *err = NULL;
@@ -445,7 +445,7 @@ static void an_agent_gets_its_secrets_and_little_else(void **state)
 	assert_string_equal(value_in(lent, "AWS_ACCESS_KEY_ID"), "AKID");
 	assert_string_equal(value_in(lent, "PATH"), getenv("PATH"));
 	assert_null(value_in(env, "OURS"));
-	/* In a container the job's role gives access. */
+	/* The job's role gives access in a container. */
 	assert_int_equal(submit_job_env(far, &none, &err), 0);
 	assert_null(none[0]);
 	driver.job_env = NULL;

@@ -39,7 +39,7 @@ static void test_made(void **state)
 	assert_null(json_object_get(record, "cost"));
 }
 
-/* On top of the best only the first cell is known before anything has run. */
+/* Only the first cell on top of the best is known before anything has run. */
 static void test_open_cells(void **state)
 {
 	json_auto_t *record = record_of("s", 1, true);
@@ -150,7 +150,7 @@ static void test_damaged(void **state)
 	}
 }
 
-/* On a state that machines share the record is an object among the others. */
+/* The record is an object among the others on a state that machines share. */
 static void test_in_a_store(void **state)
 {
 	AUTO(err_freep) struct err *err = NULL;

@@ -11,7 +11,7 @@
 
 #define TRAINS "{'nodes':1,'metrics':[{'name':'step','regex':'step ([0-9]+)'}]}"
 
-/* ---- when the next look is due ---- */
+/* ---- time of the next look ---- */
 
 static void a_look_is_due_after_a_hundredth_of_the_silence(void **state)
 {
@@ -124,7 +124,7 @@ static void the_end_of_a_process_wakes_the_driver(void **state)
 	end();
 }
 
-/* ---- what is told ---- */
+/* ---- messages ---- */
 
 static void why_it_waits_is_told_whenever_that_changes(void **state)
 {
@@ -266,7 +266,7 @@ static void a_look_that_fails_keeps_no_other_from_being_done(void **state)
 	end();
 }
 
-/* ---- at its end ---- */
+/* ---- end of an attempt ---- */
 
 static int refuse_report(struct engine *of, const char *name, const char *prefix, int node,
 			 struct node_report *ret, struct err **err)
@@ -275,7 +275,7 @@ static int refuse_report(struct engine *of, const char *name, const char *prefix
 	return err_set(err, EXIT_REFUSED, "the report is not yours");
 }
 
-/* Whether the looks before the end are passed over in this one. */
+/* True if the turn passes over the looks before the end. */
 static bool passes_over(int64_t at_ms)
 {
 	AUTO(err_freep) struct err *err = NULL;

@@ -46,7 +46,7 @@ static void turn_works(void)
 		fail_msg("%s", err->message);
 }
 
-/* Its verdict rests on that log. */
+/* The verdict of phase 1 rests on that log. */
 static void a_phase_1_whose_log_cannot_be_read_has_not_ended_at_once(void **state)
 {
 	(void)state;
@@ -56,7 +56,8 @@ static void a_phase_1_whose_log_cannot_be_read_has_not_ended_at_once(void **stat
 	turn_fails("the log is not yours");
 	assert_recorded(0);
 	end();
-	/* That of a training is no more than evidence, and none is needed of a run that stops. */
+	/* The log of a training is no more than evidence, and none is needed of a run that
+	 * stops. */
 	for (int stops = 0; stops < 2; stops++) {
 		(void)begin(stops ? PHASE_PRECOMPILE : PHASE_TRAIN, stops ? COMPILES : TRAINS);
 		ops.describe = describe_end;
@@ -68,7 +69,7 @@ static void a_phase_1_whose_log_cannot_be_read_has_not_ended_at_once(void **stat
 	}
 }
 
-/* What was passed over is told before the end that lacks it, and once. */
+/* Things that were passed over are told before the end that lacks them, and once. */
 static void an_end_waits_until_what_it_lacks_is_journalled(void **state)
 {
 	AUTO(err_freep) struct err *err = NULL;

@@ -86,7 +86,7 @@ static void a_block_that_is_not_whole_is_none(void **state)
 		assert_int_equal(series_block_decode(bytes.text, bytes.len, &block), 0);
 		bytes.text[i] ^= 0x10;
 	}
-	/* One that ends before it begins is whole, and nonsense. */
+	/* A block that ends before it begins is whole, and nonsense. */
 	sb_clear(&bytes);
 	made.to = 999;
 	series_block_encode(&made, &bytes);
@@ -164,7 +164,7 @@ static void there_is_room_until_there_is_none(void **state)
 	forget();
 }
 
-/* At most 40 bytes each; in fact 12. */
+/* A reading takes at most 40 bytes; in fact 12. */
 static void a_reading_is_small(void **state)
 {
 	(void)state;

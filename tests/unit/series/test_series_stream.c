@@ -35,7 +35,7 @@ static struct line {
 } lines[LINES_MAX];
 static size_t line_count;
 
-/* What is told of what is kept. */
+/* The kept readings, as they were told. */
 static uint64_t told, marked;
 static struct series_mark mark;
 static bool is_ended, is_lost;
@@ -140,7 +140,7 @@ static void tell(void)
 	assert_int_equal(series_read(&own, on_block, NULL, &err), 0);
 }
 
-/* What is kept is the begin of the log; returns the number of its losses. */
+/* Checks that the begin of the log is kept; returns the number of its losses. */
 static size_t check_begin(void)
 {
 	size_t i = 0;

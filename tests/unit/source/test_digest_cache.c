@@ -57,7 +57,7 @@ static void write_file(const struct sb *bytes)
 		fail_msg("%s", err->message);
 }
 
-/* Of three files, the last of which has just been changed. */
+/* Makes the cache of three files, the last of which has just been changed. */
 static void make(struct sb *ret)
 {
 	struct stat a = file_of(1, NOW - 60000), b = file_of(2, NOW - 2500),

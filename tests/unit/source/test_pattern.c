@@ -144,7 +144,7 @@ static void make_tree(const char *top)
 		}
 }
 
-/* As the walk of a tree does it: folders first, from the top. */
+/* The paths come as from the walk of a tree: folders first, from the top. */
 static bool is_left(const struct ignore *top, const struct ignore *sub, const char *path)
 {
 	for (const char *slash = strchr(path, '/'); slash; slash = strchr(slash + 1, '/')) {

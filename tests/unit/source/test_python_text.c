@@ -124,7 +124,7 @@ static void strings_in_fields_in_strings_end_somewhere(void **state)
 	assert_true(stands_for(deep.text, deep.len, NULL));
 }
 
-/* Whatever is cut off where, nothing is read beyond the end. */
+/* Nothing is read beyond the end of a text, wherever it is cut off. */
 static void any_beginning_of_a_text_is_a_text(void **state)
 {
 	static const char text[] = "#!/x\n# coding: utf-8\nx = f'{a[\"b\"]:>{w}}' \\\r\n  # a\r\n"

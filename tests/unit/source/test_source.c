@@ -259,7 +259,7 @@ static void a_bundle_is_published_once_and_holds_what_was_pinned(void **state)
 	must(archive_unpack(out, dest, &err), err);
 	sh(f, "rm -rf .git && diff -r --no-dereference . ../out && test -x ../out/run.sh && "
 	      "test -h ../out/link");
-	/* What was unpacked is what was pinned. */
+	/* The unpacked files are those that were pinned. */
 	AUTO(auto_free) char *again = NULL;
 
 	request.root = dest;

@@ -57,7 +57,7 @@ static void a_dirty_work_tree_may_be_allowed_and_its_patch_is_kept(void **state)
 	assert_non_null(strstr(pin->patch, "+++ b/pkg/new.py"));
 	assert_non_null(strstr(pin->patch, "--- a/pkg/b.py"));
 	assert_null(strstr(pin->patch, "noise"));
-	/* It is a patch: git brings a fresh clone to what is pinned. */
+	/* The change is a patch: git brings a fresh clone to what is pinned. */
 	file(f, "../the.patch", pin->patch);
 	sh(f, "git clone -q . ../clone && cd ../clone && git apply ../the.patch && "
 	      "grep -q 2 train.py && test -e pkg/new.py && test ! -e pkg/b.py");
@@ -113,7 +113,7 @@ static void a_change_in_the_moment_of_the_commit_is_seen(void **state)
 	struct source_request request = request_of(f);
 
 	repository(f);
-	/* Same size, same time stamp: only the content can tell. */
+	/* The size and the time stamp are the same: only the content can tell. */
 	for (int i = 0; i < 20; i++) {
 		sh(f, "git reset -q --hard && echo 'print(1)' > train.py && "
 		      "touch -d '2020-01-01 00:00:00' train.py && git update-index -q --refresh; "

@@ -108,7 +108,7 @@ static void test_refusals(void **state)
 	}
 }
 
-/* ---- what is known ---- */
+/* ---- values that are known ---- */
 
 static void is_known(const char *text, const char *name, const char *expected)
 {

@@ -128,7 +128,7 @@ static json_t *strings(char **list)
 	return array;
 }
 
-/* What a valid spec gives the job, and what of it makes the graph key. */
+/* Adds what a valid spec gives the job, and what of it makes the graph key. */
 static void add_outcome(struct sb *said, const struct spec *spec)
 {
 	add_json(said, "train", strings(spec_arguments(spec, false)));

@@ -163,7 +163,7 @@ static void a_price_says_where_it_is_from(void **state)
 	}
 }
 
-/* Either of them, and what goes with it. */
+/* Each accelerator has a number, and figures that go with it. */
 static void an_accelerator_has_its_figures(void **state)
 {
 	AUTO(problems_release) struct problems problems = { 0 };
@@ -189,7 +189,8 @@ static void an_accelerator_has_its_figures(void **state)
 	}
 }
 
-/* By EC2's descriptions and its Price List, as the issue that asked for these rows has them. */
+/* The figures are those of EC2's descriptions and its Price List, as the issue that asked for these
+ * rows has them. */
 static void the_figures_are_aws_own(void **state)
 {
 	static const struct {
@@ -425,7 +426,7 @@ static void a_cost_limit_needs_a_price(void **state)
 			    "limits: {cost: 100}\n",
 		      "spec.yaml:9:16: 'limits.cost' needs a price, and the catalogue has none of "
 		      "'ml.trn1.32xlarge'");
-	/* This machine is none of them; one that is 'auto' is not asked yet. */
+	/* This machine is none of these types; one that is 'auto' is not asked yet. */
 	check_refused(HEAD "limits: {cost: 100}\n",
 		      "spec.yaml:4:16: 'limits.cost' needs 'resources.price'");
 	check_refused(HEAD "resources: {instance: trn2.48xlarge}\nlimits: {cost: 100}\n",

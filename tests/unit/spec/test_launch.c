@@ -9,8 +9,9 @@
 #define UNKNOWN 0    /* only the job knows the number */
 #define NONE    (-1) /* no launcher that can be seen */
 
-/* From the examples of PyTorch, AWS, neuronx_distributed, NeMo and Hugging Face, and from issues on
- * GitHub. The machine has 32 NeuronCores unless another is named; g5.12xlarge has 4 GPUs. */
+/* The commands are from the examples of PyTorch, AWS, neuronx_distributed, NeMo and Hugging Face,
+ * and from issues on GitHub. The machine has 32 NeuronCores unless another is named; g5.12xlarge
+ * has 4 GPUs. */
 static const struct row {
 	const char *command; /* a list in YAML */
 	int64_t workers;
@@ -230,7 +231,8 @@ static json_t *list_of(const char *text)
 	return json_loads(text, 0, NULL);
 }
 
-/* What is cut out of a line is what was written, with its quotes; all else stays byte for byte. */
+/* Bytes that are cut out of a line are what was written, with its quotes; all else stays byte for
+ * byte. */
 static void a_line_keeps_its_bytes(void **state)
 {
 	static const struct {

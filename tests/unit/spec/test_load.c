@@ -122,7 +122,7 @@ static void what_is_left_out_gets_its_default(void **state)
 	assert_int_equal(json_array_size(spec_get(spec, SPEC_COMPILE_IGNORE)), 3);
 	assert_true(json_is_object(spec_get(spec, SPEC_ENV)));
 	assert_true(json_is_array(spec_get(spec, SPEC_METRICS)));
-	/* What a spec does not have is not there: no phase, no engine by default. */
+	/* Parts that a spec does not have are not there: no phase, no engine by default. */
 	assert_null(json_object_get(spec_root(spec), "evaluate"));
 	assert_null(json_object_get(spec_root(spec), "schedule"));
 	assert_null(json_object_get(spec_root(spec), "sagemaker"));

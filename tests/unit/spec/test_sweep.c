@@ -86,7 +86,7 @@ static void test_ladder(void **state)
 	assert_string_equal(js_str(sweep, "kind"), "ladder");
 }
 
-/* What a value is stays so: a quoted number is a text, a number keeps its digits, a list is one. */
+/* Values keep their form: a quoted number is a text, a number keeps its digits, a list is one. */
 static void test_forms(void **state)
 {
 	(void)state;
@@ -176,7 +176,7 @@ static void test_wrong(void **state)
 		 "digits and '_', not beginning with a digit");
 }
 
-/* As many values as `count` for one field. */
+/* Returns a grid with `count` values of one field. */
 static char *grid_of(size_t count)
 {
 	struct sb text = SB_INIT;

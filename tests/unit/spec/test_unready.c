@@ -6,7 +6,7 @@
 
 #include "jobs/spec/fields/field.h"
 
-/* How often `field` is refused; *ret_all counts all refusals. */
+/* Returns how often `field` is refused; *ret_all counts all refusals. */
 static size_t refusals(const char *text, char *const *sets, const char *field, size_t *ret_all)
 {
 	AUTO(spec_freep) struct spec *spec = good_spec(text, sets);

@@ -23,7 +23,7 @@
 
 #define GET_MAX 4096
 
-/* What the kinds of stores differ in. */
+/* The differences between kinds of stores. */
 struct kind {
 	/* The same bytes written again have the same tag. */
 	bool tag_is_content;

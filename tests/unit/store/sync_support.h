@@ -96,7 +96,7 @@ static inline void write_at(const char *root, const char *key, const char *text)
 	fclose(file);
 }
 
-/* As long ago as lets its times speak for it. */
+/* Dates a file so far back that its times speak for it. */
 static inline void age(const char *root, const char *key)
 {
 	AUTO(auto_free) char *path = mem_format("%s/%s", root, key);
@@ -149,7 +149,7 @@ static inline ino_t inode_of(const char *root, const char *key)
 	return st.st_ino;
 }
 
-/* Until what was just made is old enough to be remembered. */
+/* Waits until a new file is old enough to be remembered. */
 static inline void settle(void)
 {
 	nanosleep(&(struct timespec){ .tv_sec = 2, .tv_nsec = 100000000 }, NULL);

@@ -152,7 +152,7 @@ static void tags_never_return(void **state)
 	AUTO(err_freep) struct err *err = NULL;
 	struct store_object object;
 
-	/* As fast as can be, with equal sizes: what a lease does. */
+	/* Writes as fast as can be, with equal sizes: what a lease does. */
 	for (int i = 0; i < ROUNDS; i++) {
 		char text[8];
 
@@ -243,7 +243,7 @@ static void a_name_may_stand_above_others_where_the_kind_allows_it(void **state)
 	assert_holds(f, "a", "above");
 }
 
-/* What a long listing has met: every name in order, once. */
+/* The progress of a long listing: every name in order, once. */
 struct walk {
 	char last[64];
 	int seen, stop_at;

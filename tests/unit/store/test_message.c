@@ -271,7 +271,8 @@ static void add_presence(struct sb *ret, const struct message_field *field)
 		sb_adds(ret, words[field->presence]);
 }
 
-/* What the tables say for people: a row with the title of a message, then one for each member. */
+/* The words of the tables for people: a row with the title of a message, then one for each
+ * member. */
 static const struct {
 	const char *title, *name, *help;
 } docs[] = {

@@ -114,7 +114,7 @@ static void the_folder_is_made_by_the_first_write_and_private(void **state)
 	store_freep(&store);
 }
 
-/* Its maker was killed before the name of the folder was durable: a trace of it is the mode. */
+/* The folder's maker was killed before its name was durable: a trace of it is the mode. */
 static void a_folder_that_may_not_last_is_made_to_by_the_next_writer(void **state)
 {
 	struct fixture *f = *state;
@@ -214,7 +214,7 @@ static void leftovers_of_killed_writers_are_invisible(void **state)
 		assert_int_equal(store_stat(f->store, "a/object", &object, &err), 1);
 		assert_int_equal(object.size, 64 << 20); /* whole or not at all */
 	}
-	/* They do not stand in the way of those who come after. */
+	/* Leftovers do not stand in the way of later writers. */
 	must(store_put(f->store, "a/object", "new", 3, &err), err);
 }
 
@@ -342,7 +342,7 @@ static void thousands_of_objects_come_sorted(void **state)
 	assert_string_equal(last, "9999");
 }
 
-/* What a walk over a large folder has met: every name in order, once. */
+/* The progress of a walk over a large folder: every name in order, once. */
 struct walk {
 	char last[512];
 	int seen, stop_at;

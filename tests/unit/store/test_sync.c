@@ -68,7 +68,7 @@ static void test_a_change_of_equal_size_is_seen_on_either_side(void **state)
 	assert_file(f->to, "k", "cccc");
 }
 
-/* How many bytes this process has read so far. */
+/* Returns how many bytes this process has read so far. */
 static int64_t bytes_read(void)
 {
 	AUTO(auto_fclose) FILE *file = fopen("/proc/self/io", "re");
@@ -102,7 +102,7 @@ static void test_what_is_remembered_is_not_read(void **state)
 	}
 }
 
-/* Of equal size, and dated back. */
+/* The new content is of equal size, and dated back. */
 static void test_what_is_remembered_is_not_believed_of_another_content(void **state)
 {
 	struct fixture *f = *state;
@@ -124,7 +124,7 @@ static void test_what_is_remembered_is_not_believed_of_another_content(void **st
 	}
 }
 
-/* What was moved is remembered too, with the rows of a run before around it. */
+/* Moved objects are remembered too, with the rows of a run before around them. */
 static void test_what_has_moved_is_remembered(void **state)
 {
 	struct fixture *f = *state;
@@ -153,7 +153,7 @@ static void test_keys_come_in_the_order_of_their_bytes(void **state)
 	static const char *const keys[] = { "a-b", "a.b", "a/b",  "a/b-c", "a/b/c",
 					    "a0",  "ab",  "a/b.", "a/b0",  "a+/x" };
 
-	/* In a walk by names "a" would come before "a-b", and its folder with it. */
+	/* A walk by names would give "a" before "a-b", and its folder with it. */
 	for (size_t i = 0; i < STK_LENGTH(keys); i++)
 		if (strcmp(keys[i], "a/b") != 0)
 			write_at(f->from, keys[i], keys[i]);

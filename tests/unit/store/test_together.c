@@ -56,14 +56,14 @@ static void what_a_killed_writer_wrote_is_whole_or_not_there(void **state)
 		must(found, err);
 		assert_true(found == 0 || object.size == BYTES / 8);
 	}
-	/* They do not stand in the way of those who come after. */
+	/* Leftovers do not stand in the way of later writers. */
 	must(store_delete(f->store, "a/object", &err), err);
 	assert_int_equal(store_upload(f->store, path, "a/object", &err), 1);
 	assert_int_equal(store_stat(f->store, "a/object", &object, &err), 1);
 	assert_int_equal(object.size, BYTES);
 }
 
-/* How many names there are in a folder; what has a name must be `want` or temporary. */
+/* Returns how many names there are in a folder; each must be `want` or temporary. */
 static int count_names(const char *folder, const char *want)
 {
 	DIR *dir = opendir(folder);
