@@ -23,7 +23,7 @@
 #include "jobs/base/hash.h"
 #include "jobs/base/sb.h"
 
-/* For payloads that are not signed: "UNSIGNED-PAYLOAD". */
+/* The digest of payloads that are not signed: "UNSIGNED-PAYLOAD". */
 #define SIGV4_UNSIGNED "UNSIGNED-PAYLOAD"
 #define SIGV4_DATE     17 /* "20150830T123600Z" and a NUL */
 
@@ -39,8 +39,8 @@ struct sigv4_identity {
 
 struct sigv4_request {
 	const char *method;
-	/* As in the Host header: lower case, port included unless it is the scheme's own, an
-	 * IPv6 address in brackets. */
+	/* The name as in the Host header: lower case, port included unless it is the scheme's own,
+	 * an IPv6 address in brackets. */
 	const char *host;
 	const char *path;  /* from the first slash on, encoded; "" stands for "/" */
 	const char *query; /* without the question mark, encoded, in any order; "" */

@@ -190,7 +190,7 @@ static int check_exit(const struct run *run, int status, struct err **err)
 		err_set(err, EXIT_REFUSED, "no output within %.3g s", (double)run->time_max / 1000);
 		return err_hint(err, "run the command by hand; it must not ask for input");
 	}
-	/* Without an exit status the output decides. */
+	/* The output decides if there is no exit status. */
 	if (status == 0 || (status == -1 && run->out.len > 0)) {
 		if (!run->out.full)
 			return 0;

@@ -49,9 +49,9 @@ struct logs_event {
 typedef void (*logs_fn)(void *arg, const struct logs_event *event);
 
 enum logs_state {
-	LOGS_MORE,    /* there may be more at once */
+	LOGS_MORE,    /* more events may be there at once */
 	LOGS_NO_MORE, /* for now */
-	LOGS_NOT_YET, /* there is no such group or stream yet */
+	LOGS_NOT_YET, /* no such group or stream yet */
 };
 
 /* ---- one stream ----------------------------------------------------------------- */
