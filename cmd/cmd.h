@@ -59,7 +59,7 @@ int cmd_schema(const struct args *args, struct err **err);
 int cmd_version(const struct args *args, struct err **err);
 int cmd_help(const struct args *args, struct err **err);
 int cmd_completion(const struct args *args, struct err **err);
-/* For the completion scripts, and for the build of the manual. */
+/* Commands for the completion scripts and for the build of the manual. */
 int cmd_complete(const struct args *args, struct err **err);
 int cmd_manual(const struct args *args, struct err **err);
 

@@ -303,7 +303,7 @@ static int choose_nodes(struct log_view *view, int64_t node, struct err **err)
 	return 0;
 }
 
-/* Without the times of its lines, a log would seem to have none since then. */
+/* A log whose lines have no times would seem to have none since then. */
 static int check_times(struct log_view *view, struct err **err)
 {
 	struct utc at = { 0 };

@@ -10,7 +10,7 @@
 #include "jobs/base/fs/fs.h"
 #include "jobs/base/text/text.h"
 
-#define METADATA   "metadata" /* who says the type: the service, else the spec */
+#define METADATA   "metadata" /* source of the type: the service, else the spec */
 #define NEURON_SYS "/sys/devices/virtual/neuron_device"
 #define MIB        INT64_C(1048576)
 /* Firmware and kernel keep some of the memory that EC2 counts. */

@@ -25,7 +25,7 @@ static bool read_quoted(struct quoted_file *file, const struct problem *problem)
 	AUTO(err_freep) struct err *unreadable = NULL;
 
 	if (problem->line <= 0 || problem->secret ||
-	    strcmp(problem->file, "-") == 0) /* it cannot be read twice */
+	    strcmp(problem->file, "-") == 0) /* stdin cannot be read twice */
 		return false;
 	if (!file->name || strcmp(file->name, problem->file) != 0) {
 		sb_clear(&file->text);

@@ -11,7 +11,7 @@ struct compare_sheet {
 	struct comparison_row *rows;
 	json_t **differences; /* of each row from the baseline, as plan_difference() has them */
 	size_t row_count;
-	const char *metric; /* whose curves are compared; NULL: none */
+	const char *metric; /* the metric of the curves; NULL: none */
 	const char *target; /* as it was asked for; NULL: none */
 	/* metrics by which the log itself tells the speed; NULL: the clock does */
 	const char *throughput, *step_time;

@@ -25,13 +25,13 @@ struct measure_watch {
 };
 
 struct measure_question {
-	const char *metric; /* whose curves are compared; NULL: loss, if there is one */
+	const char *metric; /* the metric of the curves; NULL: loss, if there is one */
 	/* metrics in which the log itself tells samples a second, and seconds of a step; NULL: the
 	 * clock does. A rate is the harmonic mean: their times are added up. */
 	const char *throughput, *step_time;
 	struct measure_target target;
 	bool lenient; /* a run without metrics is measured by its journal alone */
-	bool alone;   /* it is compared with no other run: its curve is not kept */
+	bool alone;   /* the run is compared with no other: its curve is not kept */
 	const struct measure_watch *watch; /* NULL: nobody */
 };
 

@@ -24,7 +24,7 @@ struct run_start {
 	const struct start_how *how;
 	struct journal *journal;
 	char id[JOURNAL_RUN_MAX];
-	bool may_exist; /* its id is not a fresh one */
+	bool may_exist; /* the run's id is not a fresh one */
 	struct spec *spec;
 	struct plan *plan;
 	json_t *inputs;
@@ -95,7 +95,7 @@ static int refuse_no_gate(const json_t *plan, struct err **err)
 /* A run that exists, as its first event says. */
 struct known_run {
 	bool exists;
-	bool promotes; /* it was given the right to: 'retrain' began it */
+	bool promotes; /* the run may promote: 'retrain' began it */
 };
 
 static int find_event(void *arg, const struct event *ev, json_t *row, struct err **err)

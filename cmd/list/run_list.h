@@ -15,9 +15,9 @@ struct listed {
 	json_t *status;
 	char *text;           /* owned: of the summary, if `status` is NULL */
 	struct run_head head; /* points into one of them */
-	const char
-		*word;   /* its state in a list: "no driver" for one that is left alone; borrowed */
-	bool is_damaged; /* it cannot be read */
+	const char *word; /* the state's word in a list: "no driver" for a run that is left alone;
+			     borrowed */
+	bool is_damaged;  /* the run cannot be read */
 	bool has_ended;
 	struct utc created, ended; /* ms 0: not known */
 	double cost;               /* USD; -1: not known */

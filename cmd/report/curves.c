@@ -131,8 +131,8 @@ void curves_span(struct curves *curves, const struct step_span *span,
 struct curves_all {
 	struct curves *curves;
 	const struct measure *runs;
-	size_t count; /* that are drawn */
-	size_t left;  /* that are not */
+	size_t count; /* curves that are drawn */
+	size_t left;  /* curves that are not */
 	size_t parts; /* stretches of a curve */
 };
 

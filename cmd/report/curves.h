@@ -18,12 +18,12 @@
 /* A metric of one run. */
 struct curves_metric {
 	char *name; /* owned */
-	int node;   /* whose readings are drawn: the first that has any; -1: none yet */
+	int node;   /* the node whose readings are drawn: the first that has any; -1: none yet */
 	struct thin line;
 	struct curves_past {
 		int64_t attempt;
 		struct thin line;
-	} past[CURVES_PAST_MAX]; /* what later attempts have superseded */
+	} past[CURVES_PAST_MAX]; /* lines that later attempts have superseded */
 	size_t past_count, past_left;
 	uint64_t superseded, replayed, early; /* readings; early: before the first step */
 };
@@ -48,7 +48,7 @@ struct curves {
 };
 void curves_release(struct curves *curves);
 
-/* For struct measure_watch. */
+/* Functions for struct measure_watch. */
 void curves_series(struct curves *curves, const struct run_series *series);
 void curves_reading(struct curves *curves, const struct run_reading *reading);
 void curves_span(struct curves *curves, const struct step_span *span,

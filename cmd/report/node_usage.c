@@ -45,7 +45,7 @@ struct usage_curves {
 	int node;
 	json_t *marks, *gaps; /* where the command began again: nobody sampled before that */
 	double values[LINES]; /* at that time; NAN: not told */
-	size_t runs, parts;   /* that are drawn; stretches of a curve, by that */
+	size_t runs, parts;   /* runs that are drawn; stretches of a curve, by that */
 };
 
 static void end_moment(struct usage_curves *curves)

@@ -26,7 +26,7 @@ struct alarm_setting {
 	char *const *command; /* NULL-terminated; the program by its absolute path */
 	const char *path;     /* PATH of the command; NULL: the scheduler's own */
 	bool system;          /* for the machine, not for the user */
-	/* For jobs elsewhere: the section `driver`, and where state and workspace are. */
+	/* Members for jobs elsewhere: the section `driver`, and where state and workspace are. */
 	const json_t *driver;
 	const char *state, *workspace;
 };
@@ -34,7 +34,7 @@ struct alarm_setting {
 struct schedule_kind {
 	const char *name;
 	bool has_system; /* takes --system */
-	bool elsewhere;  /* its alarms call stoker on another machine */
+	bool elsewhere;  /* the kind's alarms call stoker on another machine */
 	/* Makes the alarm, and changes nothing; warnings are printed. */
 	int (*make)(const struct alarm_setting *setting, json_t **ret, struct err **err);
 	void (*print)(const json_t *alarm); /* on stdout, as the scheduler will have it */

@@ -62,7 +62,7 @@ void out_warning(const char *fmt, ...) STK_PRINTF(1, 2);
 void out_hint(const char *fmt, ...) STK_PRINTF(1, 2);
 void out_error(const struct err *err);
 void out_error_line(const char *line); /* a formatted problem */
-/* For a command that goes on after a failure: prints the error kept so far, if any, and keeps this
+/* Prints, in a command that goes on after a failure, the error kept so far, if any, and keeps this
  * one, which the command returns at its end. */
 void out_error_later(struct err **kept, struct err **why);
 /* With --json prints the error that ends the command on stdout, as its last line: {"error":{…}}. */

@@ -27,14 +27,14 @@ enum sweep_state {
 	SWEEP_WAITS,
 	SWEEP_GOES,
 	SWEEP_ENDED,
-	SWEEP_LEFT_OUT, /* its cell cannot be started, or failed before */
+	SWEEP_LEFT_OUT, /* the cell cannot be started, or failed before */
 };
 
 struct sweep_run {
 	size_t cell;
 	const char *id; /* of the record */
 	enum sweep_state state;
-	bool succeeded, failed; /* neither: it goes on, or was stopped */
+	bool succeeded, failed; /* neither: the run goes on, or was stopped */
 	double cost;            /* USD so far */
 	int tries;              /* to start a driver, in vain */
 	struct mono try_at;
