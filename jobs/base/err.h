@@ -66,8 +66,8 @@ void err_freep(struct err **err); /* for AUTO(); also forgets a handled error */
  * operating system had no part in it, by EXIT_UNREACHABLE. */
 bool err_passes(const struct err *err);
 bool err_errno_passes(int os_errno);
-/* After a call that has just failed with errno: true if it is worth another try at once, because it
- * was interrupted, or has failed fewer than ERR_FAILURES times in a row for causes that may pass.
+/* True if a call that has just failed with errno is worth another try at once, because it was
+ * interrupted, or has failed fewer than ERR_FAILURES times in a row for causes that may pass.
  * Counts them. */
 #define ERR_FAILURES 4
 bool err_try_again(int *failures);

@@ -154,7 +154,7 @@ static bool read_bounds(struct cron_reader *reader, const char *part, size_t len
 		*high = read_value(&reader->at, range);
 		if (*high < 0)
 			return fail(reader, part, len, range->range, hint_fields);
-		/* As the end of a range Sunday is the last day: FRI-SUN. */
+		/* Sunday is the last day as the end of a range: FRI-SUN. */
 		if (reader->field == CRON_WEEKDAY && by_name && *high == 0 && *low > 0)
 			*high = 7;
 		if (*high < *low)

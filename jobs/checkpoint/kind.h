@@ -31,7 +31,7 @@ struct ckpt_kind {
 	bool (*looks)(const struct checkpoint_check *check);
 	/* Returns true, or false with check->why. */
 	bool (*prove)(struct checkpoint_check *check);
-	/* For a kind whose files depend on the world size: returns the number of processes that a
+	/* Returns, for a kind whose files depend on the world size, the number of processes that a
 	 * complete one is of, by the names of its files, 0 if they do not tell. `ret_exact` is
 	 * false if they tell the ranks in parallel alone, of which the processes are a multiple.
 	 * NULL: any number of processes can load it. */

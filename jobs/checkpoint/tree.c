@@ -275,7 +275,7 @@ int checkpoint_tree_open(const struct checkpoint_tree *tree,
 int checkpoint_read_at(int fd, uint64_t offset, void *bytes, size_t len)
 {
 	char *at = bytes;
-	int failures = 0; /* what cannot be read for a moment is not damaged */
+	int failures = 0; /* a file that cannot be read for a moment is not damaged */
 
 	if (offset > INT64_MAX || len > INT64_MAX - offset) {
 		errno = 0;

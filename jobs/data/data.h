@@ -77,7 +77,7 @@ struct data_counts {
 	int64_t aside;    /* left out until they change */
 	int64_t held_out; /* also of the hold-out, which no model is given */
 	int64_t excluded; /* no pattern of `include` matches */
-	int64_t unsafe;   /* their names cannot be written as text, or are no valid keys */
+	int64_t unsafe;   /* objects whose names cannot be written as text, or are no valid keys */
 	uint64_t bytes;   /* total size of the objects of the manifest */
 };
 

@@ -34,8 +34,8 @@ struct listing {
 	size_t prefix;        /* length of what all urls begin with: the key is behind it */
 	char mtime[UTC_TEXT]; /* of the last row; its day, in days since 1970 */
 	int64_t day;
-	/* With a marker: a folder that holds it is known only when all of it has been listed. All
-	 * rows wait in a file, in which "new" says that an object is young. */
+	/* A folder that holds the marker is known only when all of it has been listed. All rows
+	 * wait in a file, in which "new" says that an object is young. */
 	struct data_writer *waiting;
 	struct folders folders;
 	uint8_t *marked; /* a bit for each folder */

@@ -30,7 +30,7 @@
 #define CPU_SECONDS  1
 #define MEMORY_BYTES ((rlim_t)64 << 20)
 
-/* Without a word: the caller sees that there is no answer. */
+/* The process ends without a word: the caller sees that there is no answer. */
 static bool limit(unsigned what, rlim_t soft, rlim_t hard)
 {
 	const struct rlimit limits = { soft, hard };
@@ -38,7 +38,7 @@ static bool limit(unsigned what, rlim_t soft, rlim_t hard)
 	return setrlimit(what, &limits) == 0;
 }
 
-/* At the soft limit of processor time comes SIGXCPU, which ends the process. */
+/* SIGXCPU, which comes at the soft limit of processor time, ends the process. */
 static bool limit_all(void)
 {
 	return limit(RLIMIT_CORE, 0, 0) && limit(RLIMIT_CPU, CPU_SECONDS, CPU_SECONDS + 1) &&

@@ -284,7 +284,8 @@ static void effect_for_attempt(const struct flow *flow, struct utc now, struct e
 
 bool flow_attempt_is_open(const struct flow *flow)
 {
-	/* In a state without attempts it is NONE: the table in step.c enters them so. */
+	/* The attempt's state is NONE in a state without attempts: the table in step.c enters them
+	 * so. */
 	switch (flow->attempt_state) {
 	case ATTEMPT_INTENDED:
 	case ATTEMPT_UNCERTAIN:

@@ -107,7 +107,7 @@ static const struct stop_row {
 			       "a save), or raise compile.jit_budget.graphs" },
 };
 
-/* After the attempt has ended, or at once where none is under way. */
+/* Ends the run after the attempt has ended, or at once where none is under way. */
 void end_stopped(struct flow *f, const struct event *ev)
 {
 	const struct stop_row *row = &stop_rows[f->stop_cause];

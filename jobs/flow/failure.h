@@ -59,7 +59,7 @@ struct failure_log {
 enum failure_stopped {
 	FAILURE_NOT_STOPPED,
 	FAILURE_STOPPED_TIMEOUT, /* compile.timeout was over */
-	FAILURE_STOPPED_STALL,   /* it made no progress for too long */
+	FAILURE_STOPPED_STALL,   /* the command made no progress for too long */
 	FAILURE_STOPPED_DRAIN,   /* the driver asked to save and stop */
 	FAILURE_STOPPED_WORKER,  /* an agent asked to, because a worker process stayed dead */
 	FAILURE_STOPPED_OTHER    /* anything else, such as a signal at an agent */
@@ -124,7 +124,8 @@ struct failure_classification {
 	const char *rule;         /* id of the row that decided, or a name in its place */
 	int node;                 /* node where the cause was seen; evidence->node if none */
 	int end_node; /* node that ended the attempt: evidence->node, or that of a dead worker */
-	char evidence[2048];   /* what the class rests on: root lines, the end of a traceback */
+	char evidence[2048];   /* the lines on which the class rests: root lines, the end of a
+				  traceback */
 	size_t decisive_bytes; /* bytes of `evidence` that decided; the rest is context */
 	char hint[4096];       /* the cure; may be empty */
 	/* "class/rule/16 hex digits": equal in two attempts that failed in the same

@@ -112,7 +112,7 @@ static bool engine_explains(const struct failure_classification *by_engine)
 	       by_engine->class == CLASS_TIMEOUT_HANG;
 }
 
-/* Without a known cure, the log is pointed at. */
+/* The hint points at the log if no cure is known. */
 static void point_at_log(const struct failure_evidence *e, struct failure_classification *ret)
 {
 	for (size_t i = 0; i < e->log_count && !ret->hint[0]; i++)

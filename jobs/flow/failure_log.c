@@ -342,8 +342,8 @@ static bool see_inside(struct scan *scan, struct failure_line line, size_t i)
 	return false;
 }
 
-/* After a traceback that no row knows, its chain is of interest, and the rest of its message:
- * some have several lines. */
+/* The chain of a traceback that no row knows is of interest, and the rest of its message: some have
+ * several lines. */
 static bool see_pending(struct scan *scan, struct failure_line line, size_t i)
 {
 	struct failure_line capture = { 0 };

@@ -126,8 +126,8 @@ enum stop_cause {
 	STOP_REQUEST,
 	STOP_LIMIT,
 	STOP_MISMATCH,       /* the training ignored its checkpoint */
-	STOP_OUTPUT_INVALID, /* it computes nothing */
-	STOP_OVER_BUDGET,    /* it compiled too many graphs */
+	STOP_OUTPUT_INVALID, /* the attempt computes nothing */
+	STOP_OVER_BUDGET,    /* the attempt compiled too many graphs */
 	STOP_CAUSE_COUNT
 };
 
@@ -235,8 +235,8 @@ struct flow {
 	int64_t tasks_done;
 	uint64_t tasks[FLOW_TASKS_MAX / 64];
 	bool promoting; /* promote.intended: nothing but its outcome ends it */
-	/* After which phase the run pauses (-1: it does not), and the state that it then goes on
-	 * with. */
+	/* The phase after which the run pauses (-1: it does not), and the state that it then goes
+	 * on with. */
 	int pause_after;
 	enum flow_state paused;
 	/* Newest checkpoint of this run's training that is known to be complete; step -1: none.

@@ -59,7 +59,7 @@ enum gate_role { GATE_CANDIDATE, GATE_BASELINE, GATE_ROLE_COUNT };
 /* The reason why an entry passes, or not. */
 enum gate_reason {
 	GATE_PASSED,
-	GATE_NO_BASELINE,   /* there is no model to compare with: passes */
+	GATE_NO_BASELINE,   /* no model to compare with: passes */
 	GATE_BEYOND,        /* the limit is exceeded, or met by a gap */
 	GATE_MISSING,       /* a value or a point is missing */
 	GATE_NOT_FINITE,    /* a value is NaN or infinite */
@@ -114,7 +114,7 @@ struct gate_parity_reader {
 
 struct gate {
 	struct gate_policy policy;
-	bool baseline; /* there is a model to compare with */
+	bool baseline; /* a model to compare with is there */
 	/* Values by entry, role and repeat, and a bit for each that has come. */
 	double values[GATE_ENTRIES_MAX][GATE_ROLE_COUNT][GATE_REPEATS_MAX];
 	uint64_t there[GATE_ENTRIES_MAX][GATE_ROLE_COUNT];

@@ -105,7 +105,7 @@ static void on_intended(struct ledger *l, const struct event *ev)
 {
 	if (is_under_way(l) && !l->salvaged)
 		return;
-	if (is_under_way(l)) { /* its end is lost */
+	if (is_under_way(l)) { /* the attempt's end is lost */
 		l->billed_ms += l->attempt_held_ms;
 		l->paid_of[l->payer] += l->attempt_held_ms;
 		l->held = false;

@@ -88,7 +88,7 @@ struct ledger {
 	enum ledger_stage stage;
 	bool held;
 	struct utc released;     /* end of `held`; ms 0: not known */
-	struct utc held_since;   /* its begin */
+	struct utc held_since;   /* the begin of the holding */
 	int64_t attempt_held_ms; /* time held by the attempt, in all bins */
 	int64_t billed_ms;       /* time of ended attempts: as the service bills it, else held */
 	bool has_billed;         /* a service billed at least one of them */

@@ -16,7 +16,7 @@ enum phase_check_up {
 
 struct phase_row {
 	bool has_jobs;    /* attempts: jobs on the engine */
-	bool is_trial;    /* what it computes is thrown away; its product is the cache */
+	bool is_trial;    /* the phase's results are thrown away; its product is the cache */
 	bool resumes;     /* attempts save checkpoints, and go on from the newest complete one */
 	bool drains;      /* told to end, an attempt with the claim may save first */
 	bool has_tasks;   /* the command runs once for each task that is not done */

@@ -5,7 +5,7 @@
 #include "jobs/flow/flow.h"
 #include "jobs/flow/internal.h"
 
-/* In the order of the run, which is that of the states. */
+/* The stages in the order of the run, which is that of the states. */
 static const struct {
 	enum flow_state state;
 	enum phase phase;

@@ -64,7 +64,7 @@ static int start(char *self, const char *name, const char *folder, int argc, cha
 	snprintf(libraries, sizeof libraries, "%s/lib:%s/agent/lib", folder, folder);
 	snprintf(program, sizeof program, "%s/programs/%s", folder, name);
 	words[0] = loader;
-	words[1] = (char[]){ "--inhibit-cache" }; /* that of the machine's libraries */
+	words[1] = (char[]){ "--inhibit-cache" }; /* the cache of the machine's libraries */
 	words[2] = (char[]){ "--library-path" };
 	words[3] = libraries;
 	words[4] = (char[]){ "--argv0" };

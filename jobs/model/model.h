@@ -107,7 +107,7 @@ typedef bool (*model_progress_fn)(void *arg, uint64_t done_bytes, uint64_t total
 /* A model that is to be brought below versions/<run>/model/. */
 struct model_source {
 	const char *run;
-	int64_t attempt; /* that wrote it */
+	int64_t attempt; /* the attempt that wrote it */
 	const char *url; /* absolute path or URL of the file or folder */
 	/* [{"path": relative to it, "" if it is one file, "size", "sha256" (absent: not known),
 	 * "tag" (in a bucket; absent: not known)}…]; NULL: what is listed there now */
@@ -131,7 +131,8 @@ int model_keep_object(struct model *model, const char *run, const char *url, con
 
 /* An entry that is to be written. */
 struct model_draft {
-	int64_t generation; /* that it will have: one more than that of `before` */
+	int64_t generation; /* the generation that the entry will have: one more than that of
+			       `before` */
 	const char *before; /* digest of the entry before; "": the first */
 	const char *nonce;  /* of this promotion, the same in each try */
 	const char *run;    /* of the version */

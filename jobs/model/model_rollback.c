@@ -41,7 +41,7 @@ static int no_target(const struct model *model, int64_t generation, struct err *
 	return err_hint(err, "'stoker lineage' shows the generations");
 }
 
-/* Before the pointer moves, the files must be there: sizes alone, 'lineage --verify' reads them. */
+/* The files must be there before the pointer moves: sizes alone, 'lineage --verify' reads them. */
 static int is_there(void *arg, const struct model_named *named, struct err **err)
 {
 	struct model *model = arg;

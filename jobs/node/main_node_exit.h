@@ -20,7 +20,7 @@ struct agent;
  * that is as good as a claim that was seen to hold; else this node stops too. */
 bool main_node_exit_missed(struct agent *agent);
 
-/* After the last report: waits as long as needed, which may be not at all. */
+/* Waits after the last report as long as needed, which may be not at all. */
 void main_node_exit_wait(struct agent *agent);
 
 #endif

@@ -29,7 +29,7 @@ struct orders {
 void orders_init(struct orders *orders, struct loop *loop);
 void orders_release(struct orders *orders); /* { 0 } is fine */
 
-/* From now on the helper, which has just been started, is given what waits and what is added. */
+/* Gives the helper, which has just been started, what waits and what is added from now on. */
 void orders_begin(struct orders *orders, const struct helper *helper);
 /* The helper is gone. */
 void orders_end(struct orders *orders);

@@ -150,7 +150,7 @@ char *report_compose(struct report *report, const char *state)
 	return js_line(body);
 }
 
-/* To the file, or as the object where `path` is NULL. */
+/* Writes to the file, or as the object where `path` is NULL. */
 static int write_once(const char *path, struct store *store, const char *key, const char *text,
 		      struct err **err)
 {

@@ -38,7 +38,7 @@ void report_process(struct node_report_process *process, const struct proc_id *i
  * NULL: derived from the error. */
 void report_error(struct report *report, const struct err *why, const char *class);
 
-/* For a start that is not the first: sets the checkpoint that it goes on from. */
+/* Sets the checkpoint that a start that is not the first goes on from. */
 void report_resumed(struct report *report);
 
 /* Returns the report with this state (REPORT_*) as text. The caller frees it. */

@@ -10,20 +10,20 @@
 #include "jobs/flow/event.h"
 
 struct run_tally {
-	int64_t attempts;                         /* that ended */
-	int64_t failures[CLASS_COUNT];            /* those of them that ended with the class */
-	int64_t acted[CLASS_COUNT][ACTION_COUNT]; /* what followed */
+	int64_t attempts;                         /* attempts that ended */
+	int64_t failures[CLASS_COUNT];            /* attempts that ended with the class */
+	int64_t acted[CLASS_COUNT][ACTION_COUNT]; /* actions that followed */
 	int64_t drained, refused;                 /* attempts that were asked to save and end;
 						     check-ups that found a sick node */
 	int64_t nodes;                            /* of each attempt */
 	bool debug;                               /* a debug run */
 	bool looked;                              /* the first look at the cache: */
 	enum cache_state verdict;
-	enum run_limit limit;      /* that ended the run; LIMIT_NONE */
+	enum run_limit limit;      /* the limit that ended the run; LIMIT_NONE */
 	struct utc claimed;        /* the attempt under way; ms 0: none */
-	bool draining;             /* it is asked to end */
-	bool open;                 /* what follows the newest failure is not known, */
-	enum failure_class newest; /* which is of this class */
+	bool draining;             /* the attempt is asked to end */
+	bool open;                 /* the action after the newest failure is not known, */
+	enum failure_class newest; /* the class of that failure */
 	/* {"host": {"ms", "exposed", "attempts", "failed"}}: time of ended attempts, that up to the
 	 * first in "failed", their number, and those of their failures that the machine may be the
 	 * cause of. Owned; NULL: none. */

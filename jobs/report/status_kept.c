@@ -13,7 +13,7 @@
 struct status_kept {
 	int64_t form;
 	unsigned char maker[MAKER_MAX];
-	struct status bare; /* its pointers mean nothing */
+	struct status bare; /* the pointers in it mean nothing */
 };
 
 void status_keep(const struct status *status, struct sb *ret)

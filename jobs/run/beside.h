@@ -24,7 +24,7 @@ struct stop_beside {
 	char job[FLOW_ID_MAX]; /* "" if none is under way */
 	char by_hand[300];     /* the engine's own command that ends the job */
 	char trouble[600];     /* why the engine could not be asked; "" if it was */
-	char cure[1200];       /* what to do about that; may be "" */
+	char cure[1200];       /* the remedy for that; may be "" */
 };
 
 /* Stops the run. `on_step` is called with each step done, as text for the user; may be NULL.

@@ -179,7 +179,7 @@ int cache_gate_find_lost(struct driver *driver, bool *ret_lost, struct err **err
 	return record_look(driver, why, err);
 }
 
-/* Before another attempt of a stage that rests on a proved cache. */
+/* Looks at the cache before another attempt of a stage that rests on a proved one. */
 static int look_again(struct driver *driver, struct err **err)
 {
 	AUTO(auto_free) char *why = NULL;

@@ -24,8 +24,8 @@ struct cache_preload {
 	struct key_claim claim;
 	struct mono renewed, looked;
 	struct err *lost; /* why the copy was stopped; owned */
-	bool stopped;     /* it was, for the loop to hear what has come */
-	struct sb words;  /* what became of each URL */
+	bool stopped;     /* the copy was stopped, for the loop to hear what has come */
+	struct sb words;  /* a line about each URL */
 };
 
 static void preload_release(struct cache_preload *preload)

@@ -76,8 +76,7 @@ static char *change_reason(const struct compile_manifest *nearest, const json_t 
 	return count > 1 ? mem_format("%s (and %zu more)", words, count - 1) : TAKE(words);
 }
 
-/* For a manifest made by other rules only that is reported: the user's own changes cannot be seen
- * in it. */
+/* A manifest made by other rules reports only that: the user's own changes cannot be seen in it. */
 static json_t *rules_differ(const json_t *before, const json_t *now)
 {
 	const char *rules = js_str(now, KEY_RULES);

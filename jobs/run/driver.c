@@ -336,9 +336,9 @@ static void stop_anyway(struct driver *driver)
 			(void)!apply_stop(driver, &effects.list[i], &ignored);
 }
 
-/* Before any effect: journals the takeover, tries the conditions of writes, reads what other
- * processes have appended, and does the chores of the attempt that has just ended. Returns 1 to go
- * on, 0 not now, -1. */
+/* Prepares the driver before any effect: journals the takeover, tries the conditions of writes,
+ * reads what other processes have appended, and does the chores of the attempt that has just ended.
+ * Returns 1 to go on, 0 not now, -1. */
 static int prepare(struct driver *driver, struct err **err)
 {
 	int64_t wait_ms = 0;

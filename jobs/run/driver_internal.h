@@ -330,10 +330,10 @@ int promote_candidate(struct driver *driver, struct err **err);
 /* cache_gate.c: carry out EFFECT_CHECK_CACHE and EFFECT_VERIFY. `ret_wait_ms` > 0: look again then,
  * nothing was recorded. */
 int cache_gate_check(struct driver *driver, struct err **err);
-/* Before another attempt of a training: if proved graphs are lost, judged by their sizes,
- * cache.checked is recorded and *ret_lost is true. */
+/* Looks at the cache before another attempt of a training: if proved graphs are lost, judged by
+ * their sizes, cache.checked is recorded and *ret_lost is true. */
 int cache_gate_find_lost(struct driver *driver, bool *ret_lost, struct err **err);
-/* Before a run begins: makes the folder of the cache; what the compiler could not make either is an
+/* Makes the folder of the cache before a run begins; what the compiler could not make either is an
  * error here. */
 int cache_gate_make(struct driver *driver, struct err **err);
 /* cache_preload.c: before the cache is first looked at, fills it from the caches of cache.preload,
@@ -343,7 +343,7 @@ int cache_gate_make(struct driver *driver, struct err **err);
  * `ret_wait_ms` > 0: come back then, for it is not done: another run copies, or a signal or a
  * request has come, which the loop is to hear; what is copied stays. */
 int cache_preload(struct driver *driver, int64_t *ret_wait_ms, struct err **err);
-/* Before phase 1 begins: checks that the folders of the cache and its manifests are writable. */
+/* Checks before phase 1 that the folders of the cache and its manifests are writable. */
 int cache_gate_probe(const struct driver *driver, struct err **err);
 int cache_gate_verify(struct driver *driver, int64_t *ret_wait_ms, struct err **err);
 /* Another run may have filled the cache: if so, cache.checked is recorded. If not, and `mine` (the
@@ -357,8 +357,8 @@ int cache_gate_clear_own_locks(struct driver *driver, int64_t began_ms, int64_t 
 			       struct err **err);
 /* Key of the manifest that the training rests on; valid until the next event. */
 const char *cache_gate_lock_key(struct driver *driver);
-/* After an attempt of a phase that succeeded: graphs it compiled late join the manifest that it
- * rested on, of this key ("": of that of the plan). */
+/* Adds graphs that a successful attempt of a phase compiled late to the manifest that it rested on,
+ * of this key ("": of that of the plan). */
 int cache_gate_join_late(struct driver *driver, enum phase phase, const char *key,
 			 struct err **err);
 

@@ -16,8 +16,8 @@
 
 struct judge;
 
-/* Before a run begins: EXIT_REFUSED if the gate of its plan compares with a run that the journal
- * does not have, so that no machine works for a verdict that can only be no. */
+/* Checks the gate before a run begins: EXIT_REFUSED if it compares with a run that the journal does
+ * not have, so that no machine works for a verdict that can only be no. */
 int judge_check(const json_t *plan, struct journal *journal, struct err **err);
 
 /* `plan` is borrowed as long as the judge lives. `has_baseline`: a model to compare with was among

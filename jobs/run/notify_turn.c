@@ -21,7 +21,7 @@
 struct delivery {
 	struct loop *loop;
 	pid_t pid;
-	int words; /* its error output */
+	int words; /* the process's error output */
 	bool too_late;
 };
 

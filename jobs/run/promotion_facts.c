@@ -11,7 +11,7 @@
 
 #define OUTPUT    "output:"
 #define DONE_MAX  ((size_t)64 << 20)
-#define OUTPUT_OF "node-0" /* whose outputs promote.from means */
+#define OUTPUT_OF "node-0" /* the node whose outputs promote.from means */
 
 /* ---- the journal ---- */
 

@@ -49,7 +49,8 @@ int verdict_record(struct driver *driver, struct err **err)
 	EVENT_SET_STR(&ev, digest, js_str(json_object_get(driver->inputs, "pointer"), "digest"));
 	if (gates)
 		EVENT_SET(&ev, gates, gates);
-	/* Before the verdict is durable: a later turn must not be offered the data again. */
+	/* The data is put aside before the verdict is durable: a later turn must not be offered it
+	 * again. */
 	if (!passed && inputs_set_aside(driver->plan, driver->inputs, driver->run, reason, err) < 0)
 		return -1;
 	EVENT_SET_STR(&ev, reason, has_gate ? reason : "the spec has no gate");

@@ -21,7 +21,7 @@ struct series_stream {
 	struct series_mark mark;
 	int64_t step; /* the newest; -1: none */
 	uint64_t object_from;
-	struct sb blocks;   /* those of the object that stay as they are */
+	struct sb blocks;   /* blocks of the object that stay as they are */
 	size_t block_count; /* of them */
 	struct series_block block;
 	bool is_new, is_ended, is_off;

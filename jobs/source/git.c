@@ -114,7 +114,7 @@ static int not_owned(const char *root, struct err **err)
 	AUTO(auto_free) char *git = NULL;
 
 	if (git_nearest(root, &git, err) <= 0)
-		return *err ? -1 : 0; /* it has gone meanwhile */
+		return *err ? -1 : 0; /* the repository has gone meanwhile */
 	err_set(err, EXIT_REFUSED, "the git repository of '%s' belongs to another user", root);
 	err_hint(err, "if you trust it: git config --global --add safe.directory %.*s",
 		 (int)(strlen(git) - strlen("/.git")), git);

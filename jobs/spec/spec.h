@@ -53,7 +53,7 @@ struct problem {
 	char *profiles;   /* the profiles with which it is one, "dev, gpu"; NULL: without any */
 };
 
-/* In file order, overrides last. Start from { 0 }. */
+/* Problems in file order, those of overrides last. Start from { 0 }. */
 struct problems {
 	struct problem *list;
 	size_t count;
@@ -198,7 +198,7 @@ const json_t *spec_variables(const struct spec *spec);
  * known. */
 double spec_price(const struct spec *spec);
 
-/* --- What the job gets. ---
+/* --- Values for the job. ---
  *
  * In all these texts ${STOKER_…} is left for the agent, and a literal "${STOKER_"
  * is told from that as jobs/store/order.h defines it: $${STOKER_RUN} in the spec is
@@ -304,7 +304,7 @@ json_t *spec_gate(const struct spec *spec);
 int spec_stage(const struct spec *spec, enum spec_field stage, struct spec **ret,
 	       struct problems *ret_problems) STK_MUST_CHECK;
 
-/* --- What this version cannot do yet. --- */
+/* --- Limits of this version. --- */
 
 /* Adds a problem for each thing that the spec asks for explicitly and this version cannot do. A
  * field left out, or set to exactly its default, asks for nothing. Returns their number. */

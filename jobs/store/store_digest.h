@@ -9,7 +9,7 @@ struct store_digest {
 	const char *key;         /* borrowed */
 	bool looked;             /* false: a failure of another object came first */
 	int there;               /* 1; 0: it is absent; -1: `err` */
-	uint64_t size;           /* that was read */
+	uint64_t size;           /* bytes that were read */
 	char sha256[SHA256_HEX]; /* of 1 */
 	struct err *err;         /* owned by the caller then */
 };

@@ -9,7 +9,7 @@
 
 #define ZONE_BYTES_MAX ((size_t)1 << 20) /* a file of tzdata has some kilobytes */
 
-/* As in Python's zoneinfo.TZPATH. */
+/* The folders of Python's zoneinfo.TZPATH. */
 static const char *const places[] = { "/usr/share/zoneinfo", "/usr/lib/zoneinfo",
 				      "/usr/share/lib/zoneinfo", "/etc/zoneinfo", NULL };
 

@@ -13,7 +13,8 @@
 
 #include "jobs/base/fs/fs.h"
 
-/* From linux/pidfd.h, since Linux 6.9: the signal goes to the group the process leads. */
+/* The flag is from linux/pidfd.h, since Linux 6.9: the signal goes to the group the process
+ * leads. */
 #define SIGNAL_PROCESS_GROUP (1u << 2)
 
 /* Duplicates `fd` above the standard streams, so that setting one up cannot overwrite the source of

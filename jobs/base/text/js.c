@@ -12,7 +12,7 @@
 /* JSON_ALLOW_NUL: one "\u0000" in a log line must not make a whole reply unreadable. */
 #define PARSE_FLAGS  (JSON_REJECT_DUPLICATES | JSON_DECODE_ANY | JSON_ALLOW_NUL)
 #define DIGITS       15
-#define EXACT_DIGITS 17 /* that tell any double */
+#define EXACT_DIGITS 17 /* digits that tell any double */
 #define DUMP_FLAGS   (JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(DIGITS))
 
 /* Append Jansson's reason without the excerpt after " near ": the text may be

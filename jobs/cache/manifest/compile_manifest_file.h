@@ -18,7 +18,7 @@ bool compile_manifest_key_is_good(const char *graph_key);
 /* "stoker/<key>.json"; the caller frees it. */
 char *compile_manifest_object_key(const char *graph_key);
 
-/* As compile_manifest_load, with the tag for a conditional replacement. */
+/* Like compile_manifest_load, with the tag for a conditional replacement. */
 int compile_manifest_file_get(struct store *store, const char *graph_key,
 			      struct compile_manifest **ret, char ret_tag[STORE_TAG],
 			      char **ret_damage, struct err **err);

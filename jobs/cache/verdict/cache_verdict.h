@@ -83,7 +83,7 @@ struct cache_verdict {
 int cache_verify(const struct verify_request *request, struct cache_verdict *ret, struct err **err);
 void cache_verdict_clear(struct cache_verdict *verdict); /* for AUTO() */
 
-/* For a job that was stopped while it waited for other processes to compile: finds the oldest lock
+/* Finds, for a job that was stopped while it waited for other processes to compile, the oldest lock
  * still present of the graphs that it waited for. Describes it and the length of the wait in
  * `ret_words`, and the remedy in `ret_hint`; the caller frees both; NULL if there is no lock. Uses
  * only kind, store and book of the request. */

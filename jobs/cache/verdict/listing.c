@@ -80,7 +80,7 @@ static int walk_object(void *arg, const struct store_object *object, struct err 
 	return 0;
 }
 
-/* As listing_each, for the objects with a prefix. */
+/* Like listing_each, for the objects with a prefix. */
 static int each_below(struct store *store, const char *prefix, const struct compile_kind *kind,
 		      listing_fn fn, void *arg, struct err **err)
 {

@@ -24,7 +24,7 @@ struct batch_summary batch_summary_of(const json_t *job)
 	return summary;
 }
 
-/* In a job of several containers they are in tasks. */
+/* The members of a job of several containers are in tasks. */
 const json_t *batch_container(const json_t *job)
 {
 	const json_t *tasks = js_path(job, "ecsProperties.taskProperties");

@@ -74,7 +74,7 @@ bool agent_delivery_in_image(const json_t *plan);
  * (ORDER_RANK_* in jobs/store/order.h). */
 json_t *agent_delivery_command(const json_t *plan);
 
-/* For HELPER alone: the container that runs first: {"name","image","command","essential",
+/* Members for HELPER alone: the container that runs first: {"name","image","command","essential",
  * "mountPoints"}, to which the engine adds its resources and log; and the additions to "dependsOn"
  * and "mountPoints" of the main container (which only reads), and to the task's "volumes": new
  * values. Members as ECS and Batch spell them. */

@@ -186,7 +186,7 @@ static int start_agent(const struct local *local, const char *prefix, struct sta
 	what.out = what.err = log_fd;
 	if (proc_spawn(&what, &pid, err) < 0)
 		return -1;
-	/* As a child it keeps its pid until it is reaped. */
+	/* A child keeps its pid until it is reaped. */
 	proc_identify(pid, ret);
 	return 0;
 }

@@ -279,11 +279,11 @@ int local_record_create(const struct local *local, const char *prefix,
 	AUTO(auto_free) char *path = local->cache ? copy_path(local->root, prefix) : NULL;
 	int made;
 
-	if (path && fs_exists(path)) /* that of another process: ours are cleared before */
+	if (path && fs_exists(path)) /* another process's: ours are cleared before */
 		return 0;
 	local_remember_root(local, prefix, local->root);
-	/* Before the store: after a power cut the copy is what shows that this is the machine of
-	 * the record, and that nothing of it runs any more. */
+	/* The copy is written before the store: after a power cut it shows that this is the machine
+	 * of the record, and that nothing of it runs any more. */
 	if (save_copy(local, prefix, text, err) < 0)
 		return -1;
 	made = store_put_if_absent(local->store, key, text, strlen(text), err);

@@ -46,7 +46,7 @@ struct training {
 	 * none. */
 	struct mono uncertain;
 	char why[256];          /* reason why the job cannot be seen; "" otherwise */
-	char hint[1024];        /* what to do about it */
+	char hint[1024];        /* the remedy */
 	struct cloud_log *logs; /* by rank; NULL: not needed yet */
 	int log_count;
 	struct host_log *hosts; /* launcher: toolkit; by rank, up to the highest one read */

@@ -196,8 +196,8 @@ static int put_hyperparameters(json_t *request, const struct toolkit_input *inpu
 	put_dumped(values, "sagemaker_container_log_level", level);
 	put_own(values, "sagemaker_job_name", input->job);
 	put_own(values, "sagemaker_region", input->region);
-	/* Without that of torch_distributed the toolkit starts no torchrun and ignores the variable
-	 * of phase 1. */
+	/* Unless torch_distributed's variable is set, the toolkit starts no torchrun and ignores
+	 * that of phase 1. */
 	if (enabled) {
 		js_put_str(values, enabled, "true");
 		put_own(values, "sagemaker_instance_type",

@@ -40,7 +40,7 @@ void passed_stuck(struct passed *passed, const struct ckpt *ckpt, const char *wh
 /* Returns a new object {name: why} of settled checkpoints that are not whole, so that no other node
  * believes this one to have no part. */
 json_t *passed_bad(struct ckpt_watch *watch);
-/* After the last pass: reports what is not whole, or (`shards` may be NULL) not marked. If the
+/* Reports, after the last pass, what is not whole, or (`shards` may be NULL) not marked. If the
  * command was not `cut` off, no process writes any more, and all of it is passed over. */
 void passed_at_end(struct passed *passed, struct ckpt_watch *watch,
 		   const struct checkpoint_coordinator *coordinator, bool cut);

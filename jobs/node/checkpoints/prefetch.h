@@ -20,7 +20,7 @@ struct prefetch {
 	struct helper helper; /* pid 0: no prefetch is under way */
 	struct news news;
 	struct err *why; /* owned: the child's error, as it told it */
-	bool died;       /* it ended without a word: nothing is known against what it fetches */
+	bool died; /* the helper ended without a word: nothing is known against what it fetches */
 	prefetch_done_fn done;
 	void *arg;
 };

@@ -20,7 +20,7 @@ bool resume_needed(const struct agent_config *config);
 /* Part of the prefetch (fetch.h): chooses, or waits for node 0's choice, and puts it in place of
  * what the order says. */
 int resume_agree(const struct agent_config *config, struct err **err);
-/* In the agent, after that prefetch: applies the choice to its own order. */
+/* Applies the choice to the agent's own order, after that prefetch. */
 int resume_adopt(const struct agent_config *config, struct err **err);
 
 #endif

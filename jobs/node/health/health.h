@@ -58,10 +58,9 @@ bool health_needed(const struct agent_config *config);
 /* Returns the longest time of a check-up from its beginning, waits for other nodes included. */
 int64_t health_longest_ms(const struct agent_config *config);
 
-/* In the helper: the whole check-up. `fn` is called once with the result, as soon as it is known:
- *   {"outcome": HEALTH_*, "report": the report's member "health",
- *    "message", "hint": of a node that is not healthy}
- * After that the other nodes are told, and a sick node may speak first. */
+/* Does the whole check-up, in the helper. `fn` is called once with the result, as soon as it is
+ * known: {"outcome": HEALTH_*, "report": the report's member "health", "message", "hint": of a node
+ * that is not healthy} After that the other nodes are told, and a sick node may speak first. */
 typedef void (*health_fn)(void *arg, const json_t *said);
 void health_work(const struct agent_config *config, const struct claim *claim, health_fn fn,
 		 void *arg);

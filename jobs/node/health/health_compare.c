@@ -197,7 +197,7 @@ static bool find_slow(struct checkup *c, const json_t *nodes, const struct basel
 	return all;
 }
 
-/* For too few nodes for a median: a node that is slow where others are not is sick; and so is a
+/* Judges too few nodes for a median: a node that is slow where others are not is sick; and so is a
  * node that is alone, until it was seen often enough. Returns true if all are slow. */
 static bool add_below_baseline(struct checkup *c, json_t *sick, const json_t *nodes,
 			       const struct baseline *baseline, const char *operation)

@@ -26,7 +26,7 @@ struct perf_table {
 	size_t columns;  /* 0: no heading yet */
 	double best;     /* bus bandwidth in GB/s of the last row; -1: none */
 	double time_us;
-	bool has_average; /* its last line: the test got to its end */
+	bool has_average; /* the last line is there: the test got to its end */
 	char *failure;    /* owned: the line that says so */
 };
 

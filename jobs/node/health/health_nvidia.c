@@ -16,7 +16,7 @@
 #include "jobs/node/health/health_smi.h"
 
 #define SMI        "nvidia-smi"
-#define SMI_MS     60000 /* it asks each GPU; more is a hang */
+#define SMI_MS     60000 /* nvidia-smi asks each GPU; more is a hang */
 #define LOG_MS     20000
 #define FIELDS_MAX 8
 #define SHOWN_MAX  3 /* lines of the kernel that are shown */

@@ -219,7 +219,7 @@ static char *sick_words(const json_t *sick, int nodes)
 	return sb_take(&words);
 }
 
-/* On node 0: returns the verdict that all nodes follow, also for its report. */
+/* Returns, on node 0, the verdict that all nodes follow, also for its report. */
 static json_t *decide_for_all(struct checkup *c, const json_t *nodes)
 {
 	AUTO(health_baseline_release) struct baseline baseline = { 0 };
@@ -276,14 +276,14 @@ static const char *outcome_of(const struct checkup *c, const json_t *verdict)
 									 : HEALTH_OTHER;
 }
 
-/* On the other nodes: does what node 0 orders, until its verdict. Returns NULL if there was
+/* Does, on the other nodes, what node 0 orders, until its verdict. Returns NULL if there was
  * none. */
 static json_t *obey(struct checkup *c)
 {
 	int64_t end_ms = c->begun.ms + health_longest_ms(c->config), pause_ms = 0, round = 0;
 
 	while (clock_mono_now().ms < end_ms) {
-		/* In this order: a node that is found sick fails only after the verdict. */
+		/* The order matters: a node that is found sick fails only after the verdict. */
 		bool gone = health_peer_is_gone(c);
 		json_auto_t *orders = health_read_orders(c);
 		const char *what = js_str(orders, "do");

@@ -187,7 +187,7 @@ static void on_child(void *arg)
 		}
 	if (!c->over)
 		return;
-	if (pid == 0) { /* there are children */
+	if (pid == 0) { /* children are there, and live */
 		end_leftovers(c);
 		return;
 	}
@@ -251,7 +251,8 @@ int task_command_run(struct task_command *c, const char *program, char *const *a
 		return -1;
 	if (c->stopping) /* the signal came before the command */
 		on_stop(c);
-	loop_after(c->loop, 0, on_child, c); /* it may have ended before its signal was asked for */
+	loop_after(c->loop, 0, on_child,
+		   c); /* the child may have ended before its signal was asked for */
 	done = loop_run(c->loop, err);
 	loop_remove(c->loop, c->timer);
 	c->timer = NULL;

@@ -80,7 +80,7 @@ bool tasks_needed(const struct agent_config *config);
 /* Starts the runner in place of the command: its process leads a group, and writes to `write_fd`.
  */
 int tasks_start(struct agent *agent, int write_fd, pid_t *ret_pid, struct err **err);
-/* To be called once it is reaped: hears its last words. */
+/* To be called once the runner is reaped: hears its last words. */
 void tasks_gone(struct agent *agent);
 void tasks_release(struct tasks *tasks); /* { 0 } is fine */
 

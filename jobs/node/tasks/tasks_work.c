@@ -188,8 +188,8 @@ static int fetch_shard(struct task_runner *work, struct err **err)
 	return 0;
 }
 
-/* To the command of a shard that a node does alone, this node is all there are: it would wait for
- * the others else. Nodes of one machine have a port each. */
+/* A node that does a shard alone is all there are to the shard's command, which would wait for the
+ * others else. Nodes of one machine have a port each. */
 static int build_command(const struct task_runner *work, struct command_env *ret_env,
 			 char ***ret_argv, struct err **err)
 {
@@ -346,7 +346,8 @@ static int write_manifest(struct task_runner *work, struct err **err)
 	return task_place_finish(&work->config, result_of, work, err);
 }
 
-/* After the last task: the outputs of an inference are complete once their manifest says so. */
+/* The outputs of an inference are complete once their manifest, written after the last task, says
+ * so. */
 static int conclude(struct task_runner *work, struct err **err)
 {
 	work->config.task = NULL;

@@ -67,7 +67,7 @@ void log_series_grow(struct log_series *series, const struct agent_config *confi
 
 	if (size < len || !is_open(series, config, size))
 		return;
-	/* After a start, or a pause, the file may have lines that nobody has read. The log and the
+	/* The file may have lines after a start, or a pause, that nobody has read. The log and the
 	 * claim wait for this, so of many some are left out. */
 	if (series_writer_offset(series->writer) + FOUND_BYTES < size - len)
 		series_writer_skip(series->writer, size - len);

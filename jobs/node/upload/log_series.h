@@ -22,7 +22,7 @@ void log_series_release(struct log_series *series); /* { 0 } is fine */
 struct log_growth {
 	struct utc at;
 	bool late;         /* some of it came earlier */
-	const char *bytes; /* its last ones; NULL: they are read from its file */
+	const char *bytes; /* the newest of the bytes; NULL: they are read from the log's file */
 	size_t len;
 };
 

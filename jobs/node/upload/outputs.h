@@ -63,9 +63,9 @@ void outputs_release(struct outputs *outputs); /* kills a helper; { 0 } is fine 
 /* True if a report says that its node still uploads. */
 bool outputs_under_way(const struct node_report *report);
 
-/* In the helper: the whole upload (outputs_work.c). Sends lines of kind "moving" as long as bytes
- * move, and at the end one "done": "files", "bytes", "renamed" that are there, "left" that are
- * not, the first of them as "names": [{"name","why"}…]; and "why", "hint", "class" if the
+/* Does the whole upload (outputs_work.c), in the helper. Sends lines of kind "moving" as long as
+ * bytes move, and at the end one "done": "files", "bytes", "renamed" that are there, "left" that
+ * are not, the first of them as "names": [{"name","why"}…]; and "why", "hint", "class" if the
  * workspace did not take them. */
 int outputs_work(const struct agent_config *config, int news_fd);
 

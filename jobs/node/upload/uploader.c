@@ -65,7 +65,8 @@ int uploader_start(struct uploader *uploader, const struct agent_config *config,
 
 void uploader_gone(struct uploader *uploader)
 {
-	news_drain(&uploader->news); /* what it has said to be done is not done again */
+	news_drain(&uploader->news); /* orders that the uploader has said to be done are not done
+					again */
 	uploader->helper.pid = 0;    /* not before: who hears the news might start the next one */
 	orders_end(&uploader->orders);
 }

@@ -41,7 +41,7 @@ enum uploader_news {
 	/* The kinds above are told once, the others as often as they are. */
 	UPLOADER_LOOKED,   /* uploader_look() is carried out */
 	UPLOADER_REPORTED, /* a report is in the directory: "state" */
-	UPLOADER_REFUSED,  /* it is not: "state", "why", "errno" */
+	UPLOADER_REFUSED,  /* the workspace is not: "state", "why", "errno" */
 	UPLOADER_LOG_LOST, /* the log cannot be written any more: "errno" */
 	UPLOADER_FLAGGED,  /* uploader_flag() was tried: "name", "set" */
 	UPLOADER_PEER,     /* progress of a node: "node", "text" */

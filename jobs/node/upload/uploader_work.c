@@ -143,7 +143,7 @@ static bool find_base(struct rounds *rounds, const struct last_piece *last)
 		return false;
 	rounds->base = last->from + last->size + (end.len > 0 && end.text[0] != '\n');
 	number = mem_format("%llu\n", (unsigned long long)rounds->base);
-	/* Without the file the next uploader would upload all of it again: no loss. */
+	/* The next uploader would upload all of it again without the file: no loss. */
 	(void)!fs_write_atomic(path, number, strlen(number), 0600, &ignored);
 	return true;
 }
@@ -370,7 +370,7 @@ static bool upload_series(struct rounds *rounds)
 	       series_upload(&rounds->usage, rounds->config, rounds->store, 0);
 }
 
-/* For a reader elsewhere, the log is over when the last report is there: the log goes first. */
+/* The log goes first: for a reader elsewhere it is over when the last report is there. */
 static bool is_report_held(struct rounds *rounds)
 {
 	if (!report_is_last(rounds->config))
@@ -399,7 +399,7 @@ static bool upload(struct rounds *rounds)
 	if (!rounds->others &&
 	    (hands->last || rounds->more || due(&rounds->log_at, log_pause(rounds)))) {
 		log_there = upload_log(rounds) && upload_series(rounds);
-		/* At the end the pace is in the report. */
+		/* The pace is in the report at the end. */
 		if (log_there && !hands->last)
 			upload_step_rate(rounds);
 	}
@@ -431,7 +431,8 @@ static bool go_round(struct rounds *rounds)
 
 	if (hands->claimed && !hands->last)
 		claim_renewal_beat(&rounds->renewal, config);
-	/* Before what may take long: an attempt that has lost its claim must end. */
+	/* The claim is looked at before what may take long: an attempt that has lost it must
+	 * end. */
 	if (!hands->last)
 		look(rounds);
 	if (hands->last)

@@ -89,7 +89,8 @@ static double count_usable(struct usage_host *host)
 {
 	cpu_set_t cpus;
 	double usable = sched_getaffinity(0, sizeof cpus, &cpus) == 0 ? CPU_COUNT(&cpus) : 1;
-	/* In a container: "QUOTA PERIOD", or "max PERIOD" (Documentation/admin-guide/cgroup-v2). */
+	/* A container's quota: "QUOTA PERIOD", or "max PERIOD"
+	 * (Documentation/admin-guide/cgroup-v2). */
 	const char *limit = read_text(host, "/sys/fs/cgroup/cpu.max");
 	double quota = limit ? strtod(limit, NULL) : 0;
 	const char *period = limit ? strchr(limit, ' ') : NULL;

@@ -27,7 +27,7 @@
 struct usage_tool_kind {
 	const char *name;
 	const char *options[5];
-	const char *input; /* what its stdin has; NULL: nothing */
+	const char *input; /* the text of the tool's stdin; NULL: none */
 	const char *only;  /* variable of the command that names the devices which it gets */
 	const char *only_option;
 	int (*parse)(const char *line, size_t len, struct usage_devices *ret);

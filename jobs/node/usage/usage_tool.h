@@ -26,13 +26,13 @@ struct usage_tool {
 	char *program; /* owned; NULL: the tool is not there, or given up */
 	struct loop *loop;
 	pid_t pid; /* 0: not running, or reaped */
-	int fd;    /* its stdout; -1: closed */
+	int fd;    /* the tool's stdout; -1: closed */
 	struct watch *watch;
-	struct sb line;      /* what is there of a line */
+	struct sb line;      /* the beginning of a line */
 	size_t bytes, wrong; /* since the last tick; lines that say nothing, in a row */
 	int starts;
 	struct mono heard, ended;     /* last line that said something, or its start; its end */
-	struct usage_devices devices; /* what it has told since they were taken */
+	struct usage_devices devices; /* devices that were told since the last were taken */
 };
 
 /* Starts the tools that are there. `tools` has room for USAGE_TOOLS. */

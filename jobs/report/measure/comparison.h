@@ -36,7 +36,7 @@
 struct measured_run {
 	const char *run;       /* borrowed */
 	size_t row;            /* of the comparison; SIZE_MAX: of none, it does not count */
-	double steps;          /* that are measured */
+	double steps;          /* steps that are measured */
 	double mean, p50, p95; /* seconds a step */
 	double samples;        /* a step */
 	double rate;           /* samples a second, by the log's own word */
@@ -65,7 +65,7 @@ struct comparison_row {
 	double steps, mean, p50, p95;
 	double samples_rate; /* a second: by the log's own word, or from samples and step times */
 	double x;            /* speed, relative to the baseline: 2 is twice as fast */
-	double low, high;    /* its interval */
+	double low, high;    /* the ratio's interval */
 	enum comparison_verdict verdict;
 	bool is_best; /* the fastest of those that are faster, of the same quality, not diverged */
 	double wall, billable, compile, cost, samples_per_usd;

@@ -125,7 +125,7 @@ static void judge_loaders(struct usage_rules_node *node, const double *values, d
 	bool waits = values[USAGE_TRAINER] <= USAGE_WAITS && values[USAGE_LOADERS] >= USAGE_LOADS;
 	bool full = values[USAGE_CPU] >= USAGE_SATURATED * values[USAGE_CPU_CORES];
 
-	/* Without a device a full CPU is what a training on the CPU wants. */
+	/* A full CPU is what a training without a device wants. */
 	if (isfinite(busiest) ? busiest >= USAGE_BUSY || !(waits || full) : !waits)
 		return;
 	node->bound += seconds;

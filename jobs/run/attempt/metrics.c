@@ -22,7 +22,7 @@ struct metrics {
 	bool has_row;
 	int64_t row_step; /* -1: not known */
 	/* Samples at the first and the newest step with such a reading. */
-	size_t samples; /* which metric; SIZE_MAX: none */
+	size_t samples; /* index of the metric; SIZE_MAX: none */
 	struct metric_reading counted, newest;
 };
 

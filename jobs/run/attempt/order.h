@@ -22,7 +22,7 @@ struct order_of {
 	const char *tolerated;    /* another compiler that is accepted too; NULL: none */
 	const char *lock;         /* graph key of a training's compile manifest; NULL: none */
 	const char *claim;        /* nonce of the claim of the graph key, for a precompile */
-	const json_t *inputs;     /* what the run was given: run.created's; NULL: nothing */
+	const json_t *inputs;     /* the run's inputs: run.created's; NULL: nothing */
 	const struct flow *flow;  /* of the run, for phases with tasks; NULL: none yet */
 	const char *agent;        /* SHA-256 that the agent must have; NULL: stoker delivers it */
 };

@@ -40,7 +40,7 @@ struct run_series {
 	struct metric_reading *readings; /* room for those of a line */
 	struct run_series_attempt *attempts;
 	size_t count;
-	bool measured; /* it is known which steps each start has made */
+	bool measured; /* the steps of each start are known */
 	struct run_series_loss *losses;
 	size_t loss_count;
 };

@@ -7,7 +7,7 @@
 #include "jobs/run/plan/aws_account.h"
 #include "jobs/run/plan/plan.h"
 
-/* Without an agent no order is delivered: only what is sent is shown. */
+/* An order is not delivered without an agent: only what is sent is shown. */
 static void keep_sent(json_t *order)
 {
 	static const char *const kept[] = { "phase", "command", "sends" };

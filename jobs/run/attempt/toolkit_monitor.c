@@ -42,7 +42,7 @@ static int init_scans(struct toolkit_monitor *monitor, const json_t *plan, bool 
 		if (output_scan_init(scan, json_object_get(plan, "metrics"),
 				     js_str(json_object_get(plan, "compile"), "kind"), err) < 0)
 			return -1;
-		/* As in an agent: the output of a trial run counts as progress all along. */
+		/* The output of a trial run counts as progress all along, as in an agent. */
 		if (ahead)
 			regex_freep(&scan->step);
 		scan->stall = &monitor->stall;

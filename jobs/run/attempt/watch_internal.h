@@ -26,7 +26,7 @@ struct node_log {
 	size_t lines;         /* lines so far */
 	bool unread;          /* cannot be read; at the end that is not tried again */
 	int64_t step;         /* newest step in this log; -1: none */
-	bool behind;          /* there was more at the last look */
+	bool behind;          /* more was there at the last look */
 	uint64_t size;        /* size of the log, when last asked for */
 	struct mono sized_at; /* when the size was asked for; ms 0: never */
 };
@@ -64,7 +64,7 @@ struct attempt_watch {
 	struct mono read_at;                  /* when the lines at hand were read */
 	struct mono heard_at;                 /* when a log last had more; ms 0: never */
 	struct watch *wake;                   /* on a process of the job, until it ends */
-	struct mono woken_at;                 /* one has ended; ms 0: none yet */
+	struct mono woken_at;                 /* when an agent has ended; ms 0: none yet */
 	bool graphs_changed, numbers_changed; /* since they were last recorded */
 	int64_t hits, misses;                 /* as last counted in the book */
 	double seconds;                       /* compile time of the misses, as last counted */

@@ -304,7 +304,7 @@ static int add_rest(void *arg, const struct store_object *object, struct err **e
 	return 0;
 }
 
-/* Before the first event: clears the rest of a run of that id after a removal that was cut
+/* Clears, before the first event, the rest of a run of that id after a removal that was cut
  * short. */
 static int clear_rest(struct dir_journal *journal, const char *run, struct err **err)
 {

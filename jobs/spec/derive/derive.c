@@ -262,7 +262,7 @@ static void set_value(const struct derivation *derivation, const char *text, boo
 	bool quoted = type == FIELD_STRING || (type == FIELD_ANY && string);
 	json_t *row = json_object();
 
-	if (strstr(text, "${")) { /* which would mean a variable elsewhere */
+	if (strstr(text, "${")) { /* "${" would mean a variable elsewhere */
 		problem_hint(wrong(derivation, 0, "the value of '%s' holds '${'",
 				   derivation->entry->key),
 			     "leave the dollar sign out: no variable expands in a derived value");

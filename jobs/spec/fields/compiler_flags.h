@@ -36,7 +36,7 @@ size_t compiler_flags_read(char *const *words, struct flag_use *ret);
 
 enum flag_value {
 	VALUE_FITS,
-	VALUE_OPEN,  /* it is not written out: a variable of a shell or of the agent */
+	VALUE_OPEN,  /* the value is not written out: a variable of a shell or of the agent */
 	VALUE_OLDER, /* older compilers took it */
 	VALUE_WRONG
 };

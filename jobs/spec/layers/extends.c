@@ -14,7 +14,7 @@ struct extension {
 	const struct extension *up; /* NULL: this is the spec */
 	const char *file;           /* as problems name it */
 	const char *folder;         /* relative to that of the spec; "" is the same */
-	char *real;                 /* its real path; NULL: not known */
+	char *real;                 /* the file's real path; NULL: not known */
 	int depth;                  /* 0: the spec */
 };
 

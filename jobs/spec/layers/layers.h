@@ -30,8 +30,8 @@
 /* The effect of a null that stands above no value. */
 enum null_rule {
 	NULL_DROPS, /* nothing: the field has its default anyway */
-	NULL_STAYS, /* it stays, for the table to judge */
-	NULL_COUNTS /* it stays, also above a value: in a profile, for when that is used */
+	NULL_STAYS, /* null stays, for the table to judge */
+	NULL_COUNTS /* null stays, also above a value: in a profile, for when that is used */
 };
 
 /* Returns `over` on top of `base`, which both stay as they are. They are mappings of this row;

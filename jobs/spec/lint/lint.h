@@ -16,7 +16,7 @@ void lint_flags(struct binder *binder);     /* compiler flags, redirects */
 void lint_phases(struct binder *binder);    /* steps, checkpoints, topologies */
 void lint_services(struct binder *binder);  /* limits of AWS services */
 void lint_metrics(struct binder *binder);   /* patterns that cut numbers short */
-void lint_loggers(struct binder *binder);   /* that cannot resume what they did not make */
+void lint_loggers(struct binder *binder);   /* loggers that cannot resume what they did not make */
 void lint_command(struct binder *binder);   /* words of a shell in a command */
 void lint_variables(struct binder *binder); /* $HOME, which no shell expands */
 

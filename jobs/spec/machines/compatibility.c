@@ -62,7 +62,7 @@ static int compare(const char *version, const char *other)
 		if (part != other_part)
 			return part < other_part ? -1 : 1;
 		if (end == version && other_end == other)
-			return 0; /* neither is a number */
+			return 0; /* no part is a number */
 		version = end + (*end == '.');
 		other = other_end + (*other_end == '.');
 	}

@@ -96,7 +96,7 @@ static json_t *value_of(const struct member *member, const struct node *node)
 			return NULL;
 		return json_real(scalar_real(node->text));
 	case MEMORY:
-		/* Without a unit it would be bytes, which is never meant. */
+		/* A figure without a unit would be bytes, which is never meant. */
 		if (!units_parse(FIELD_SIZE, node->text, &whole) || whole < 1 << 20)
 			return NULL;
 		return json_integer(whole >> 20);

@@ -34,7 +34,7 @@
 
 /* Kinds of accelerators, besides those that stoker gives to jobs (jobs/base/accelerator.h): a row
  * says which ("accelerator"), else the family in the type's name does. */
-#define INSTANCE_OTHER "other" /* one that stoker can give to no job */
+#define INSTANCE_OTHER "other" /* an accelerator that stoker can give to no job */
 #define INSTANCE_NONE  "none"  /* in a catalogue */
 
 /* Reads the user's file into an object, type → row, each over ours of that type. Rows with errors

@@ -28,11 +28,11 @@
 /* A row of the table. Names of options are in the spelling with '-', without the dashes before. */
 struct launcher {
 	const char *name;
-	const char *count;    /* its option for the number of workers */
+	const char *count;    /* the launcher's option for the number of workers */
 	const char *least;    /* the shortest text that means this option; NULL: the whole name */
 	bool counts_all;      /* the number is that of all nodes together */
-	bool has_variable;    /* it reads LAUNCH_VARIABLE */
-	const char *nodes;    /* its option for the number of nodes */
+	bool has_variable;    /* the launcher reads LAUNCH_VARIABLE */
+	const char *nodes;    /* the launcher's option for the number of nodes */
 	const char *placing;  /* options that only place workers, the last one among them */
 	const char *switches; /* options without a value */
 	const char *letters;  /* one-letter options with a value */
@@ -44,7 +44,7 @@ struct launch {
 	bool given;                      /* the number of workers is given */
 	bool by_env;                     /* by a word NAME=VALUE in front, not by an option */
 	bool by_file;                    /* by a file that the launcher reads */
-	bool follows;   /* its option refers to STOKER_WORKERS, so that nothing is given */
+	bool follows;   /* the option refers to STOKER_WORKERS, so that nothing is given */
 	bool in_line;   /* in a line for a shell, which stays as it is written */
 	char how[32];   /* the value as written, cut off if longer */
 	size_t at;      /* index of the command's word with it; meaningless without `given` */

@@ -24,7 +24,7 @@ struct launch_place {
 };
 
 struct option {
-	size_t at, count;  /* its words: one, or two with the value in the second */
+	size_t at, count;  /* the option's words: one, or two with the value in the second */
 	const char *value; /* NULL: it has none */
 	size_t value_at;   /* index of the word with the value */
 };

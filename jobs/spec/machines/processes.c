@@ -142,7 +142,7 @@ struct search {
 	const struct spec *spec;
 	const json_t *env, *secrets, *command;
 	struct launch launch;
-	int64_t nodes; /* that run the command together */
+	int64_t nodes; /* nodes that run the command together */
 	json_t *ret;
 };
 
