@@ -54,7 +54,7 @@ static void what_is_forgotten_is_not_told(void **state)
 	http_start(http, &request, on_counted, &gone); /* and with the client */
 }
 
-/* As S3 does while it completes an upload. */
+/* The peer sends a byte now and then, as S3 does while it completes an upload. */
 static void a_byte_now_and_then_is_no_silence(void **state)
 {
 	AUTO(peer_freep)

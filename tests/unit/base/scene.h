@@ -11,7 +11,7 @@ struct scene {
 	struct watch *watches[300];
 	int fds[300][2];
 	int count;
-	struct sb trace; /* what happened, a word each */
+	struct sb trace; /* the events, a word each */
 	int64_t at_ms;
 };
 

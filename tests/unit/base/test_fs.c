@@ -248,7 +248,7 @@ static int write_on_read_only(const char *dir)
 	return 0;
 }
 
-/* From now on these system calls fail, as on file systems that lack them. */
+/* Makes these system calls fail from now on, as on file systems that lack them. */
 static bool forbid(const int *calls, size_t count, int os_errno)
 {
 	struct sock_filter code[16] = { BPF_STMT(BPF_LD | BPF_W | BPF_ABS,

@@ -105,8 +105,8 @@ static void bytes_behind_a_zlib_stream_do_no_harm(void **state)
 	assert_int_equal(state_of(*state, zlib.text, zlib.len), ENTRY_DONE);
 }
 
-/* As Python's zlib makes it of `len` bytes, of which every `every`-th is chance; yours
- * to release. */
+/* Returns a stream as Python's zlib makes it of `len` bytes, of which every `every`-th is chance;
+ * yours to release. */
 static struct sb stream_of(size_t len, size_t every)
 {
 	AUTO(auto_free) unsigned char *bytes = mem_zero(len, 1);

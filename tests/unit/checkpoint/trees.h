@@ -159,7 +159,7 @@ static inline void add_zip(struct sb *out, const struct member *members, size_t 
 	add_le(out, 0, 2);
 }
 
-/* As torch.save lays it out: the pickle and the storages behind it. */
+/* Adds a file as torch.save lays it out: the pickle and the storages behind it. */
 static inline void add_torch(struct sb *out)
 {
 	char data[200];
@@ -223,7 +223,7 @@ static inline void put_sb(const char *root, const char *path, struct sb bytes)
 
 /* ---- a checkpoint of each kind ---- */
 
-/* As configs/quickstart/train.py leaves it. */
+/* Makes a checkpoint as configs/quickstart/train.py leaves it. */
 static inline void make_files(const char *root, const char *name, int step)
 {
 	AUTO(auto_free) char *folder = mem_format("%s/%s", root, name);

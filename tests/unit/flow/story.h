@@ -43,7 +43,7 @@ struct story {
 	struct {
 		int64_t step;
 		const char *url;
-	} marked[32]; /* what the store holds, complete */
+	} marked[32]; /* checkpoints in the store, complete */
 	int marked_count;
 	const char *key_holder; /* another run that has the graph key, NULL: none */
 	struct utc now;

@@ -304,7 +304,7 @@ static void another_compiler_has_the_cache_of_the_stage_filled_again(void **stat
 	story_replays(&s);
 }
 
-/* Before another attempt the cache is looked at again, and what is lost is compiled again. One that
+/* The cache is looked at again before another attempt, and what is lost is compiled again. One that
  * was never proved has nothing to lose. */
 static void graphs_that_are_lost_before_another_attempt_are_compiled_again(void **state)
 {

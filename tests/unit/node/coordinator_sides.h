@@ -19,7 +19,7 @@ struct side {
 	struct ckpt_root root;
 	struct checkpoint_coordinator *coordinator;
 	struct coordinator_own own;
-	int held;       /* what the claim says */
+	int held;       /* the claim's answer */
 	json_t *marked; /* steps */
 	char *trouble;  /* the last one */
 };

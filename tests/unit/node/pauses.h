@@ -10,7 +10,7 @@
 static int64_t now_ms;
 static int64_t pauses[64];
 static size_t pause_count;
-static void (*on_pause)(void); /* what happens elsewhere meanwhile */
+static void (*on_pause)(void); /* events elsewhere meanwhile */
 
 struct mono __wrap_clock_mono_now(void);
 bool __wrap_cancel_pause(int64_t ms);

@@ -4,7 +4,7 @@
 #include "jobs/cache/manifest/compile_manifest.h"
 #include "jobs/node/cache_sum.h"
 
-static int64_t slow_ms; /* that each look at the clock takes */
+static int64_t slow_ms; /* the time that each look at the clock takes */
 static int64_t now_ms;
 
 struct mono __wrap_clock_mono_now(void);

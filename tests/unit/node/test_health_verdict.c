@@ -10,7 +10,7 @@
 
 /* ---- the checks ---- */
 
-static char made[16];    /* which, in their order, by a letter */
+static char made[16];    /* the checks that were made, in their order, by a letter */
 static char breaks;      /* the one that finds the node sick */
 static bool knows_torch; /* the one of a tensor finds it out */
 
@@ -68,11 +68,11 @@ void __wrap_health_check_collectives(struct checkup *c)
 /* ---- the other nodes ---- */
 
 static int64_t now_ms;
-static json_t *told;       /* what all nodes have said; borrowed */
-static const char *across; /* what comes of the test between them; NULL: it is not made */
+static json_t *told;       /* the words of all nodes; borrowed */
+static const char *across; /* the result of the test between nodes; NULL: it is not made */
 static int gone_from;      /* the question at which a node is gone */
 static int asked_gone, spoke, tested;
-static json_t *verdict;          /* what all were told; owned */
+static json_t *verdict;          /* the verdict that all were told; owned */
 static const char *const *given; /* orders of node 0, one a look; NULL at their end */
 static char joined[8];
 
@@ -208,7 +208,7 @@ void __wrap_health_remember_figures(struct checkup *c, const json_t *nodes, cons
 
 /* ---- a check-up ---- */
 
-static json_t *said; /* what the agent is told; owned */
+static json_t *said; /* the agent's news; owned */
 
 static void keep(void *arg, const json_t *line)
 {

@@ -258,7 +258,8 @@ static void what_takes_no_files_is_not_full(void **state)
 
 /* ---- groups ---- */
 
-/* In our group, of a hierarchy that is mounted with this as its root and these options. */
+/* Writes a file of our group, of a hierarchy that is mounted with this as its root and these
+ * options. */
 static int64_t kills(const struct place *place, const char *group, const char *root,
 		     const char *options, const char *counter)
 {

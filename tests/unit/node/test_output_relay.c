@@ -187,7 +187,7 @@ static void assert_log_order(const struct orders *orders)
 	assert_int_equal(orders->queue.len, strlen(begin) + 13 + strlen(end));
 }
 
-/* In a directory the uploader writes the log. */
+/* The uploader writes the log if the workspace is a directory. */
 static void what_an_uploader_is_to_write_is_ordered_until_the_log_is_lost(void **state)
 {
 	AUTO(orders_release) struct orders orders;

@@ -19,7 +19,7 @@ struct timer {
 
 static int64_t ticks_ms;
 static struct timer timers[TIMERS_MAX];
-static void (*on_pause)(void); /* what happens elsewhere while it waits */
+static void (*on_pause)(void); /* events elsewhere while the agent waits */
 
 struct mono __wrap_clock_mono_now(void);
 struct utc __wrap_clock_utc_now(void);

@@ -28,7 +28,7 @@ static struct {
 	char *beside;             /* the agent's pace, JSON; NULL: none */
 	struct sb logs[NODES_MAX];
 	uint64_t sizes[NODES_MAX]; /* of the logs, once something is asked of it; 0: as they are */
-	bool away;                 /* it answers nothing */
+	bool away;                 /* the engine answers nothing */
 	int stops;
 } said;
 
@@ -168,7 +168,7 @@ static inline void end(void)
 	assert_int_equal(fs_remove_tree(dir, &err), 0);
 }
 
-/* From now on the agent of this node reports these members, in the quotes of quoted.h. */
+/* Makes the agent of this node report these members from now on, in the quotes of quoted.h. */
 static inline void report(int node, const char *members)
 {
 	AUTO(auto_free) char *text = mem_format("{'v':1,%s}", members);

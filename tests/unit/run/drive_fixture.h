@@ -31,9 +31,9 @@ static struct {
 	/* how many of the next calls get no answer */
 	int silent_checks, silent_submits, silent_finds, silent_describes, silent_stops;
 	int unsure_submits; /* of the next ones it is not known whether they arrived */
-	int found;          /* what find says; -1: nothing */
+	int found;          /* the answer of find; -1: nothing */
 	int until_end;      /* looks that see the job run, before it has ended */
-	int ends_at_stop;   /* it runs until it is stopped */
+	int ends_at_stop;   /* the job runs until it is stopped */
 	struct engine_status end;
 	int64_t stop_grace_ms;
 	char job[FLOW_ID_MAX], prefix[128]; /* of the newest call */
@@ -47,7 +47,7 @@ static struct journal *journal;
 static json_t *recorded; /* rows, in their order */
 static struct driver_options options;
 static int aways;          /* calls of on_away */
-static char away_why[256]; /* its words */
+static char away_why[256]; /* the refusal's words */
 static int loops;          /* calls of on_loop with a loop, less those without */
 static int loop_calls;
 static int loops_shown; /* calls with a loop */

@@ -27,7 +27,7 @@ struct faulty_store {
 	bool unreadable;    /* gets fail too */
 	const char *spoilt; /* part of a key: bit n says whether its nth read gives other bytes */
 	unsigned spoilt_reads;
-	int calls_left; /* that are carried out before some get lost */
+	int calls_left; /* calls that are carried out before some get lost */
 	int calls_to_lose, calls_lost;
 	bool replies; /* writes among them are carried out all the same: only the reply is lost */
 	enum exit_code code; /* of its errors; 0: EXIT_REFUSED */

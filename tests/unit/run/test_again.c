@@ -202,7 +202,7 @@ static void after_its_time_is_over_a_driver_ends_unreachable(void **state)
 	driver.job_seen_at = driver.journal_spoke_at = clock_mono_now();
 	fail_with(EXIT_REFUSED);
 	assert_true(again_try(&driver));
-	/* Of engine and journal, the one that has been silent for longer counts. */
+	/* The one of engine and journal that has been silent for longer counts. */
 	driver.journal_spoke_at.ms -= 60000;
 	fail_with(EXIT_REFUSED);
 	assert_false(again_try(&driver));

@@ -5,7 +5,7 @@
 #define PLAN "{'nodes':1,'metrics':[]}"
 
 static struct {
-	int kept; /* what release returns */
+	int kept; /* the answer of release */
 	int64_t seconds;
 	enum exit_code code; /* of its refusal */
 	int calls;

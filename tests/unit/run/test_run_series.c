@@ -13,7 +13,7 @@
 
 static int64_t seq;
 static char workspace[96];
-static struct sb heard; /* what was told, a reading a word */
+static struct sb heard; /* the readings, a word each */
 
 static void append(struct event *ev)
 {

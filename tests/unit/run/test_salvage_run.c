@@ -7,7 +7,7 @@
 #include "jobs/run/salvage.h"
 #include "tests/unit/run/faulty_store.h"
 
-static json_t *told; /* what the salvage has recorded */
+static json_t *told; /* the events that the salvage has recorded */
 
 static void note_told(void *arg, const struct event *ev, json_t *row)
 {

@@ -15,7 +15,7 @@
 static const struct row {
 	const char *command; /* a list in YAML */
 	int64_t workers;
-	const char *key; /* what is left of the command in the key */
+	const char *key; /* the rest of the command in the key */
 	int64_t nodes;   /* 0: one */
 	const char *instance, *env;
 } rows[] = {
