@@ -67,7 +67,7 @@ static json_t *cell_of(const struct sweep_work *work, size_t at)
 	return json_array_get(json_object_get(work->options->record, "cells"), at);
 }
 
-/* ---- the runs as they are ---- */
+/* ---- states of the runs ---- */
 
 /* Lists the runs in the order in which they begin: shuffled, but cell by cell if a cell depends on
  * those before it. */

@@ -284,7 +284,7 @@ static int find_older(const struct joining *joining, struct older *older, struct
 	return 0;
 }
 
-/* ---- all of it ---- */
+/* ---- whole checkpoints ---- */
 
 static int check_joined(struct joining *joining, const struct ckpt_kind *kind, struct err **err)
 {

@@ -216,7 +216,7 @@ static int fetch_object(struct fetch *fetch, const struct data_row *row, struct 
 	return fetch->backend->kind->fetch(fetch->backend, &flight->transfer, err);
 }
 
-/* --- all of them --- */
+/* --- all rows --- */
 
 static int fetch_row(struct fetch *fetch, struct data_row *row, struct err **err)
 {

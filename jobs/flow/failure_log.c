@@ -91,7 +91,7 @@ struct failure_line failure_witness(struct failure_line line)
 	return line;
 }
 
-/* Also the lines of a box that is drawn around a traceback. */
+/* True also for the lines of a box that is drawn around a traceback. */
 bool failure_is_indented(struct failure_line line)
 {
 	return line.len > 0 &&

@@ -242,7 +242,7 @@ static bool made_room(const struct flow *f, const struct event *ev)
 	       (ev->class == CLASS_STOPPED || retry_end_after(f, ev) == RETRY_GOES_ON);
 }
 
-/* Not twice for the same compiler: the cache would be no better after that. */
+/* True once for a compiler: the cache would be no better after a second time. */
 static bool is_other_compiler(const struct flow *f, const struct event *ev)
 {
 	return current(f, ev) && EVENT_HAS(ev, changed) && EVENT_HAS(ev, signature) &&

@@ -208,7 +208,7 @@ int model_commit(struct model *model, const struct model_draft *draft, struct mo
 
 	if (write_entry(model, draft, &entry, err) < 0)
 		return -1;
-	/* Also an entry of another machine, which may have died before it moved the pointer. */
+	/* The entry may be another machine's, which may have died before it moved the pointer. */
 	if (model_head(model, true, &head, err) < 0)
 		return -1;
 	*ret = entry;

@@ -127,7 +127,7 @@ static void request_range(struct s3_digest_reading *r)
 		reading_fail(r, err);
 }
 
-/* --- all of them --- */
+/* --- all readings --- */
 
 static void begin(struct s3_digests *all, struct store_digest *digest)
 {

@@ -17,7 +17,8 @@
 #define MUTANT_COUNT (1U << 20)
 #define NAME         "STOKER_MUTANT="
 
-/* Not by mutant.h, where it is a constant: it is, once a process has begun. */
+/* The variable is not declared by mutant.h, where it is a constant: it is, once a process has
+ * begun. */
 unsigned mutant_chosen;
 
 static unsigned char *seen; /* a byte for each mutant, shared by all processes of a test */

@@ -15,7 +15,7 @@
 #define FOLLOWS_MS 60000
 #define MAIN_NODE  0 /* as in batch_definition.c */
 
-/* ---- ending it ---------------------------------------------------------------------------- */
+/* ---- ending a job ----------------------------------------------------------------------- */
 
 /* Asks AWS Batch to end the job; gone already is fine. */
 static int terminate(struct batch *batch, struct batch_job *job, const char *reason,

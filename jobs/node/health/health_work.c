@@ -303,7 +303,7 @@ static json_t *obey(struct checkup *c)
 	return NULL;
 }
 
-/* ---- all of it --------------------------------------------------------------------------- */
+/* ---- the whole check-up ------------------------------------------------------------- */
 
 static json_t *reach_verdict(struct checkup *c)
 {

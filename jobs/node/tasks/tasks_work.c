@@ -330,7 +330,7 @@ static int finish(struct task_runner *work, struct err **err)
 	return task_queue_finish(&work->queue, work->index, body, err);
 }
 
-/* ---- all of them ---- */
+/* ---- all tasks ---- */
 
 static int result_of(void *arg, int64_t index, json_t **ret, struct err **err)
 {

@@ -106,7 +106,7 @@ void toolkit_monitor_caught_up(struct toolkit_monitor *monitor)
 		stall_caught_up(&monitor->stall, clock_mono_now());
 }
 
-/* ---- stopping it ---------------------------------------------------------------------- */
+/* ---- stopping the job -------------------------------------------------------------- */
 
 /* An earlier driver may have asked for the end. */
 static int read_stopped(struct attempt_watch *watch, struct err **err)

@@ -64,7 +64,7 @@ static int copy_run(struct sqlite_store *store, const char *from, const char *ru
 				 body ? (size_t)sqlite3_column_bytes(stmt, 1) : 0, err);
 	}
 	sqlite3_finalize(stmt);
-	/* Also if no row of the run was found. */
+	/* An empty event is put there also if no row of the run was found. */
 	if (result == 0 && (code != SQLITE_DONE || last == 0))
 		result = put_row(store, run, last + 1, "", 0, err);
 	return result;

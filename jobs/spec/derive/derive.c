@@ -300,7 +300,7 @@ static void work_out(struct derivation *derivation)
 		tell_failed(derivation, answer);
 }
 
-/* ---- all of them ---- */
+/* ---- all derived values ---- */
 
 static void release_scratch(struct spec *scratch)
 {

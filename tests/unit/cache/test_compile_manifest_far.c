@@ -112,7 +112,7 @@ static void world_make(struct world *world, char *dir)
 	for (int i = 0; i < GRAPHS; i++) {
 		AUTO(auto_free) char *line = NULL;
 
-		/* Not in the order of their keys. */
+		/* The modules are not in the order of their keys. */
 		snprintf(world->modules[i], sizeof world->modules[i], "MODULE_%02d+3cc9a3cb",
 			 i * 7 % GRAPHS);
 		line = mem_format("Using a cached neff at /cache/" PLACE "/%s/model.neff\n",

@@ -219,7 +219,7 @@ static void what_an_interruption_leaves_does_not_look_compiled(void **state)
 		assert_int_equal(
 			listing_find(store, neuron(), PLACE "/" MOD_A, &graph, &hold, &err), 1);
 		assert_int_not_equal(graph.state, ENTRY_DONE);
-		/* And the next time the rest of it goes. */
+		/* The rest of the graph goes the next time. */
 		cache_gc(store, &options, keep_row, rows, &sum, &err);
 		assert_no_error(err);
 		assert_int_equal(sum.graphs[GC_GOES], 1);

@@ -102,7 +102,7 @@ static void valid_graphs_reported_as_failed_are_done_and_it_says_so(void **state
 	assert_contains(verdict.remark, "are done in the cache: 2");
 	assert_int_equal(said(&verdict, "failed_but_done"), 2);
 	assert_string_equal(js_str(verdict.evidence, "remark"), verdict.remark);
-	/* And the exit status that comes of it is no more than that. */
+	/* The exit status that comes of it is no more than that. */
 	cache_verdict_clear(&verdict);
 	world.request.job_ok = false;
 	world.request.job_words = "exit 2";

@@ -220,7 +220,7 @@ static void bytes_that_no_job_has_proved_are_taken_over_by_nobody(void **state)
 	assert_int_equal(report.behind, 0);
 	assert_int_equal(verify(store, NULL).ok, 1);
 	assert_int_equal(verify(store, NULL).graphs, 2);
-	/* Nor does proving another graph make anybody believe in this one. */
+	/* The proof of another graph makes nobody believe in this one. */
 	compile_manifest_freep(&two);
 	two = prove(store, "three", "run3", HIT("jit_g", KEY_G), NULL);
 	assert_false(is_warm(store, one->graph_key));

@@ -344,7 +344,7 @@ static void an_end_without_an_exit_has_the_services_words(void **state)
 			     (struct reports){ .node = -1, .there = 2, .final = 1 }, 2);
 	assert_true(status.state == ENGINE_ENDED && status.silent && !status.exit_known);
 	assert_string_equal(status.reason, "Completed, but 1 of 2 agents did not report their end");
-	/* But who leads was, and nobody was told to end. */
+	/* The leader was done, and nobody was told to end. */
 	status = status_with("{'TrainingJobStatus':'Completed','SecondaryStatus':'Completed'}",
 			     (struct reports){ .node = -1, .there = 2, .final = 1, .well = true },
 			     2);

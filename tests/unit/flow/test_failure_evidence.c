@@ -290,7 +290,7 @@ static void the_agents_word_has_a_cure_where_a_row_agrees(void **state)
 	assert_string_equal(classify(e, "x").hint, "");
 	e.agent_hint = "start it";
 	assert_string_equal(classify(e, "x").hint, "start it");
-	/* Nor does an exception count that is not one of a log. */
+	/* An exception that is not one of a log does not count. */
 	e.agent_hint = NULL;
 	e.agent_class = CLASS_UNKNOWN;
 	e.agent_message = "";

@@ -173,7 +173,8 @@ static void the_message_of_an_unknown_exception_is_eight_lines_long(void **state
 	assert_string_equal(v.rule, "nrt-memory");
 	assert_memory_equal(v.evidence, "  File \"a.py\", line 1, in f\n", 28);
 	assert_string_equal(classify_exit(1, around(odd, "x", 8, LATE_CAUSE)).rule, "py-exception");
-	/* Not what would stop the run, a symptom of a peer, another exception or what follows. */
+	/* Words that would stop the run, a symptom of a peer, another exception or what follows do
+	 * not count. */
 	assert_string_equal(classify_exit(1, around(odd, "(AccessDenied)", 1, "")).rule,
 			    "py-exception");
 	assert_string_equal(classify_exit(1, around(odd, "Broken pipe", 1, "")).rule,

@@ -97,7 +97,7 @@ static void words_decide_nothing(void **state)
 	v = classify_exit(1, "step 7 of 20\n");
 	assert_string_equal(v.rule, "nothing-known");
 	assert_int_equal(v.class, CLASS_UNKNOWN);
-	/* Also the status that programs give that were called in a wrong way. */
+	/* The status that programs give that were called in a wrong way is unknown, too. */
 	v = classify_exit(2, "step 7 of 20\n");
 	assert_int_equal(v.class, CLASS_UNKNOWN);
 }

@@ -240,7 +240,7 @@ static void no_training_is_begun_where_it_could_only_save(void **state)
 	story_wait(&s, MIN(56));
 	assert_int_equal(s.flow.limit, LIMIT_DEADLINE);
 	assert_int_equal(s.effects.list[0].kind, EFFECT_STOP);
-	/* Nor after a phase 1 that has used up the money. */
+	/* No training is begun after a phase 1 that has used up the money. */
 	policy.deadline_ms = 0;
 	policy.cost_usd = 60;
 	policy.price_per_ms = 1.0 / MIN(1);

@@ -346,7 +346,7 @@ static void a_model_at_the_limit_passes_as_seldom_as_the_confidence_says(void **
 	assert_true(share_that_passes(1, 5, 0.95, true) <= 0.057);
 	assert_true(share_that_passes(1, 20, 0.99, false) <= 0.013);
 	assert_true(share_that_passes(1, 3, 0.99, true) <= 0.013);
-	/* And not never: then the interval would be too wide. */
+	/* The share is not 0: then the interval would be too wide. */
 	assert_true(share_that_passes(1, 20, 0.95, false) >= 0.043);
 	assert_true(share_that_passes(1, 20, 0.99, true) >= 0.007);
 }

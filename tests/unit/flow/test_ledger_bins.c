@@ -184,7 +184,7 @@ static void precompile_is_precompile_while_somebody_sees_it(void **state)
 	add(&b, 5500, compiling(2));
 	add(&b, 8000, end);
 	assert_int_equal(bin(&b, BIN_UNKNOWN), 5000);
-	/* And not for the driver after the next. */
+	/* The time is not that of the driver after the next. */
 	b = plain;
 	add(&b, 5500, compiling(1));
 	add(&b, 6000, left());

@@ -202,7 +202,7 @@ static void without_room_the_newest_hole_grows(void **state)
 	assert_int_equal(l.hole_count, LEDGER_HOLES_MAX);
 	assert_int_equal(l.holes[LEDGER_HOLES_MAX - 1].from.ms, 10 * (LEDGER_HOLES_MAX - 1) + 1);
 	assert_int_equal(l.holes[LEDGER_HOLES_MAX - 1].to.ms, 1001);
-	/* Nor is one split: it stays whole. */
+	/* A full list does not split a hole: it stays whole. */
 	ledger_hole_fill(&l, at(500), at(600));
 	assert_int_equal(l.hole_count, LEDGER_HOLES_MAX);
 	assert_int_equal(l.holes[LEDGER_HOLES_MAX - 1].to.ms, 1001);

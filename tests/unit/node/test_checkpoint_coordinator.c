@@ -412,7 +412,7 @@ static void who_was_cut_off_before_its_first_shard_may_have_had_one(void **state
 	struct place *place = *state;
 	AUTO(auto_free) char *why = NULL;
 
-	/* Nor does the one tell anything of the other. */
+	/* One checkpoint tells nothing of the other. */
 	run_broken(place, 1, "save 5; save 10; sent 10");
 	assert_false(is_marked(place, "step-5"));
 	assert_false(is_marked(place, "step-10"));

@@ -187,7 +187,7 @@ static void in_precompile_nothing_is_marked(void **state)
 	js_put(order, "scratch", json_true());
 	assert_int_equal(run(place, order), 0);
 	assert_int_not_equal(system(command), 0);
-	/* Nor does an empty root have any. */
+	/* An empty root gets no mark either. */
 	order = order_with_checkpoints(place, SAVE "save 10", "");
 	js_put(order, "attempt", json_integer(2));
 	assert_int_equal(run(place, order), 0);

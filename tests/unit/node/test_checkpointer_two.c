@@ -184,7 +184,7 @@ static void what_waits_for_a_dead_node_is_lost_by_its_machine(void **state)
 	end_pair(&pair, NULL);
 }
 
-/* Nor is it lost: the next attempt goes on from the one before. */
+/* The checkpoint is not lost: the next attempt goes on from the one before. */
 static void what_a_node_was_cut_off_from_is_told_at_the_end(void **state)
 {
 	json_auto_t *partial = NULL, *lost = NULL;

@@ -144,7 +144,7 @@ static void all_of_them_slower_than_before_is_no_nodes_doing(void **state)
 	bench_release(&bench);
 }
 
-/* Else a new driver or compiler would refuse each run. */
+/* A new driver or compiler would refuse each run otherwise. */
 static void what_is_slower_three_times_in_a_row_is_the_baseline(void **state)
 {
 	struct bench bench;

@@ -204,7 +204,7 @@ static void be_away(void)
 	}
 }
 
-/* Else all would end because a service is away. */
+/* All nodes would end otherwise because a service is away. */
 static void a_workspace_that_cannot_be_listed_is_nobodys_silence(void **state)
 {
 	struct agent agent;

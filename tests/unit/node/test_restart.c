@@ -344,7 +344,7 @@ static void a_note_is_of_one_start(void **state)
 	assert_false(fs_exists(path));
 }
 
-/* Nor does it stay: who looks from outside does not know which start it is of. */
+/* The flag does not stay: who looks from outside does not know which start it is of. */
 static void a_failure_of_an_earlier_start_stops_nobody(void **state)
 {
 	struct place *place = *state;

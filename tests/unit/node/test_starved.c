@@ -72,7 +72,7 @@ static void begin(struct agent *agent, const struct place *place)
 	scene_command(agent);
 }
 
-/* ---- each that starts a helper ---- */
+/* ---- starters of helpers ---- */
 
 static int fetch_nothing(const struct agent_config *config, struct err **err)
 {

@@ -413,7 +413,7 @@ static void the_least_of_words_are_words(void **state)
 	end();
 }
 
-/* Also where the ring of them has turned round. */
+/* The lines are quoted also after their ring has turned round. */
 static void the_newest_lines_are_quoted_where_none_is_a_cause(void **state)
 {
 	static const int counts[] = { 5, 59, 60, 61, 119, 120, 200 };

@@ -305,8 +305,8 @@ static void what_is_not_told_is_as_at_the_beginning(void **state)
 	end();
 }
 
-/* Nor is what is no line taken for one; and without as many newest lines as there can be, those of
- * the cause are among them. */
+/* Values that are no lines are not taken for any; and without as many newest lines as there can be,
+ * those of the cause are among them. */
 static void lines_are_texts(void **state)
 {
 	struct attempt_watch *watch = read_much();

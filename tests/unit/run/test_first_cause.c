@@ -162,7 +162,7 @@ static void lines_or_time_without_another_forget_it(void **state)
 	assert_false(keeps(&log, CAUSE));
 }
 
-/* Also of lines that are still among the newest. */
+/* The rule holds also for lines that are still among the newest. */
 static void the_lines_before_the_third_step_were_survived(void **state)
 {
 	AUTO(first_cause_freep) struct first_cause *cause = first_cause_new(2, true, NULL);

@@ -156,7 +156,8 @@ static void checkpoints_of_checkpoint_url_are_not_the_runs_own(void **unused)
 	assert_int_equal(events(), 2);
 }
 
-/* Nor are they beneath the state, whose folder of the run is removed, too. */
+/* Checkpoints beneath the state are not the run's own either, though its folder there is removed,
+ * too. */
 static void checkpoints_within_the_state_keep_it(void **unused)
 {
 	AUTO(auto_free) char *within = fs_join(state, "runs");

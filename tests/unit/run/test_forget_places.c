@@ -109,7 +109,7 @@ static void a_workspace_may_be_the_state(void **unused)
 	}
 }
 
-/* Also where nothing is left of it but its folders. */
+/* The run may have left nothing but its folders. */
 static void a_run_that_the_journal_does_not_know_leaves_no_folder(void **unused)
 {
 	AUTO(auto_free) char *usual = fs_join(state, "workspace");

@@ -342,7 +342,7 @@ static void a_run_that_is_forgotten_is_gone_and_its_id_is_free(void **state)
 	assert_int_equal(seen.count, 0);
 	assert_int_equal(journal_resolve(journal, "gone", run, &err), -1);
 	err_freep(&err);
-	/* Also when the rests beneath its folder are still there. */
+	/* The id is free also when the rests beneath its folder are still there. */
 	fill(journal, "gone", 1, 5);
 	assert_int_equal(journal_read(journal, "gone", 1, note_event, &seen, &err), 0);
 	assert_int_equal(seen.count, 5);

@@ -314,7 +314,7 @@ static void put_aside_fails(void *journal, const char *words)
 		fail_msg("%s", err->message);
 }
 
-/* And stays where it is. */
+/* The object stays where it is. */
 static void what_cannot_be_moved_aside_is_named(void **state)
 {
 	AUTO(auto_free) char *damaged = place_of("damaged");

@@ -231,7 +231,7 @@ static void a_damaged_chunk_is_read_by_its_events(void **state)
 	assert_int_equal(read_from(near, "r", 1).last, 8);
 }
 
-/* Also at the end, where no event was expected. */
+/* The folder may be at the end, where no event was expected. */
 static void a_folder_in_the_place_of_an_event_is_damage(void **state)
 {
 	struct seen seen = { .run = "r" };

@@ -33,7 +33,7 @@ static void a_database_without_its_events_is_not_taken_for_an_empty_one(void **s
 	change_beside("ALTER TABLE event RENAME TO mine");
 	assert_int_equal(journal_kept(journal, "s", &seq, &kept, &err), 0); /* reads the tables */
 	assert_failed(try_to_append("s", 1, "x", &err), &err, EXIT_REFUSED, "no such table: event");
-	/* Nor is it a new one. */
+	/* The database is not a new one either. */
 	assert_failed(try_to_append("s", 1, "x", &err), &err, EXIT_REFUSED,
 		      "without events, although folders of 1 run lie beside it (r)");
 	assert_failed(journal_runs(journal, runs, &err), &err, EXIT_REFUSED,

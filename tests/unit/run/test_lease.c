@@ -377,7 +377,7 @@ static void who_was_replaced_learns_it_before_the_next_effect(void **state)
 	assert_non_null(strstr(err->message, "far-away"));
 	err_freep(&err);
 	assert_int_equal(lease_keep(lease, &err), -1);
-	/* Nor does it take anything away when it leaves. */
+	/* A lease that was lost takes nothing away when it leaves. */
 	lease_freep(&lease);
 	object = read_object();
 	assert_int_equal(js_int(object, "renewed", 0), 7);

@@ -211,7 +211,7 @@ static void a_read_that_fails_once_sets_nothing_aside(void **state)
 	assert_no_error(err);
 	assert_null(told);
 	assert_whole("r", LAST);
-	/* And where there is damage it begins where two looks in a row see it. */
+	/* Damage begins where two looks in a row see it. */
 	damage(4, "{");
 	spoil_event_2(1);
 	assert_salvaged(4);

@@ -188,7 +188,7 @@ static void one_that_cannot_be_told_to_end_is_not_said_to_be(void **state)
 	knows.runs = "stk-r1-train-2";
 	ops.stop = refuse_stop;
 	is_not_known("not yours", EXIT_REFUSED);
-	/* Nor may a driver without a lease tell it. */
+	/* A driver without a lease may not tell the job. */
 	ops.stop = take_stop;
 	assert_int_equal(lease_remove(driver.lease, &err), 0);
 	assert_int_equal(settle_run(&driver, &err), -1);

@@ -302,7 +302,7 @@ static void own_rows_go_over_ours(void **state)
 	big = instance_find(catalogue, "ml.big.metal");
 	assert_string_equal(js_str(big, "figures"), own_path);
 	assert_string_equal(js_str(trn1, "figures_dated"), "2026-08-02");
-	/* Not our date for one's own price. */
+	/* One's own price does not get our date. */
 	assert_true(js_real(trn1, "price", 0) == 20);
 	assert_null(json_object_get(trn1, "dated"));
 	assert_string_equal(js_str(trn1, "source"), own_path);
