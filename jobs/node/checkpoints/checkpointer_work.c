@@ -399,7 +399,7 @@ static void last_pass(struct work *work)
 		return;
 	work->away = false;
 	work->last = true;
-	/* Checkpoints that were put aside have no later time. */
+	/* There is no later time for what was put aside. */
 	checkpoint_watch_again(work->watch);
 	checkpoint_watch_quiet_verified(work->watch, 0);
 	if (!work->cut)
