@@ -9,7 +9,7 @@ sent before you have said yes.
 
 Jobs on AWS Batch go to --queue, on its smallest type, those on SageMaker take ml.m5.large and need --role; so does a job
 on AWS Batch that wants a role. So the role lets sagemaker.amazonaws.com and ecs-tasks.amazonaws.com assume it, and may use
-the bucket. A row whose options are missing, or that has no trial, is listed as not tried. A row with `named: true`, such as
+the bucket. A row whose options are missing, or that rows.yaml says is not tried, is listed so. A row with `named: true`, such as
 those with accelerators, is chosen by its whole id alone.
 
 What is made is called "stoker-conform-…" (jobs of the built stoker "stk-stoker-conform-…"), is tagged, and is ended and
@@ -42,10 +42,13 @@ import results as kept
 import rows
 import runs
 import trials_batch  # noqa: F401
+import trials_devices  # noqa: F401
+import trials_images  # noqa: F401
 import trials_more  # noqa: F401
 import trials_requests  # noqa: F401
 import trials_runs  # noqa: F401
 import trials_sagemaker  # noqa: F401
+import trials_spot  # noqa: F401
 import trials_toolkit  # noqa: F401
 from results import VERDICTS, mask
 
@@ -70,7 +73,8 @@ def options(words):
     parser.add_argument("--role", metavar="ARN", help="of jobs, and of what else is made with one")
     parser.add_argument("--queue", metavar="NAME", help="of AWS Batch, for its jobs")
     parser.add_argument("--image", metavar="URL", help=f"of jobs, with python3; default: {jobs.BATCH_IMAGE} on AWS Batch, "
-                        "AWS's for PyTorch on CPUs on SageMaker")
+                        "AWS's for PyTorch on CPUs on SageMaker, where it is published whose it is")
+    parser.add_argument("--stoker-image", metavar="URL", help="with stoker in it (configs/container), for the rows that need it")
     parser.add_argument("--rows", action="append", metavar="GLOB", help="which rows; repeatable; default: all")
     parser.add_argument("--budget", type=float, default=2.0, metavar="USD")
     parser.add_argument("--yes", action="store_true", help="do not ask")
@@ -108,10 +112,12 @@ def ask_queue(lab, live, args):
 def why_not(row, args, no_queue, lab):
     """Why a row is not tried; None: it is."""
     name, shape = row["id"], row["shape"]
-    if name not in labs.TRIALS:
-        return "conform has no trial of this row"
+    if "untried" in shape:
+        return shape["untried"]
     if name in labs.NEEDS_ROLE and not args.role:
         return "it needs --role"
+    if not args.image and (name in labs.NEEDS_IMAGE or shape["by"] == "sagemaker" and not jobs.aws_image(args.region)):
+        return "it needs --image"
     if name in labs.NEEDS_QUEUE and no_queue:
         return no_queue
     if shape["by"] == "batch" and shape.get("nodes", 1) > 1 and lab.queue.is_spot and name != "batch-spot-nodes":
@@ -253,7 +259,7 @@ def begin(args):
         lab = labs.Lab(args.region, args.bucket, results.nonce, args.role)
     except botocore.exceptions.BotoCoreError as error:
         refuse(REFUSED, f"{error}; nothing was begun")
-    lab.queue_name, lab.image = args.queue, args.image
+    lab.queue_name, lab.image, lab.stoker_image = args.queue, args.image, args.stoker_image
     return results, lab
 
 

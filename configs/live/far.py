@@ -138,8 +138,76 @@ def lines():
     return 0
 
 
+def ticks():
+    """A line a second, of this life of the job."""
+    number = 0
+    while time.time() < BEGAN + float(os.environ["CONFORM_SECONDS"]):
+        say(line=number, life=BEGAN)
+        number += 1
+        time.sleep(1)
+    return 0
+
+
+def killed():
+    """How often the kernel has killed in this control group for want of memory; None: it does not say."""
+    groups = dict(line.strip().split(":", 2)[1:] for line in open("/proc/self/cgroup"))
+    for base, name, own in (("/sys/fs/cgroup/memory", "memory.oom_control", groups.get("memory")),
+                            ("/sys/fs/cgroup", "memory.events", groups.get(""))):
+        for path in ("%s%s/%s" % (base, own, name), "%s/%s" % (base, name)):
+            if own and os.path.exists(path):
+                return int(dict(line.split() for line in open(path))["oom_kill"])
+    return None
+
+
+def memory():
+    """A child takes more than the container has, or 4 GiB."""
+    before, child = killed(), os.fork()
+    if not child:
+        held = [b"x" * (16 << 20) for _ in range(256)]
+        os._exit(len(held) and 1)
+    say(before=before, ended=os.waitpid(child, 0)[1], after=killed())
+    return 0
+
+
 def names():
     say(names=sorted(os.environ))
+    return 0
+
+
+def device():
+    """The accelerator that PyTorch computes on here."""
+    import importlib.util
+    if importlib.util.find_spec("torch_xla"):
+        import torch_xla.core.xla_model
+        return torch_xla.core.xla_model.xla_device()
+    return "cuda:" + os.environ.get("LOCAL_RANK", "0")
+
+
+def computes():
+    """Products, for so many seconds."""
+    import torch
+    where = device()
+    while time.time() < BEGAN + float(os.environ["CONFORM_SECONDS"]):
+        left, right = [torch.tensor([[1.0] * 64] * 64).to(where) for _ in range(2)]
+        found = (left @ right).cpu().tolist()[0][0]
+        time.sleep(0.05)
+    say(product=found)
+    return 0 if found == 64 else 1
+
+
+def reduces():
+    """A rank of torchrun: the sum of what each gives, over NCCL."""
+    import torch
+    import torch.distributed
+    where = "cuda:" + os.environ["LOCAL_RANK"]
+    torch.cuda.set_device(where)
+    torch.distributed.init_process_group("nccl")
+    data = torch.full((1 << 20,), float(torch.distributed.get_rank() + 1), device=where)
+    torch.distributed.all_reduce(data)
+    torch.cuda.synchronize()
+    total = torch.distributed.get_world_size() * (torch.distributed.get_world_size() + 1) / 2
+    say(sum=total if not (data.cpu() != total).sum() else -1)
+    torch.distributed.destroy_process_group()
     return 0
 
 
@@ -148,5 +216,5 @@ def ends():
     return int(os.environ.get("CONFORM_CODE", "0"))
 
 
-sys.exit({"pair": pair, "hosts": hosts, "waits": waits, "goes-on": goes_on, "saves": saves, "sleeps": sleeps, "lines": lines, "names": names, "ends": ends}[
-    os.environ["CONFORM_DO"]]())
+sys.exit({"pair": pair, "hosts": hosts, "waits": waits, "goes-on": goes_on, "saves": saves, "sleeps": sleeps, "lines": lines, "names": names, "ticks": ticks, "memory": memory,
+          "computes": computes, "reduces": reduces, "ends": ends}[os.environ["CONFORM_DO"]]())

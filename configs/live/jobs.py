@@ -16,12 +16,27 @@ COMES = 1800  # seconds for which a machine is waited for
 LASTS = 900  # seconds that a job lasts at most
 ENDS = 600  # seconds until a job that was ended is over
 LOG_COMES = 2  # times `watch`, until a line is in CloudWatch
-# Images with python3, for either service; SageMaker takes those of ECR alone.
+# Images with python3, for either service; SageMaker takes those of ECR alone, in its own region.
 BATCH_IMAGE = "public.ecr.aws/docker/library/python:3.12"
-SAGEMAKER_IMAGE = "763104351884.dkr.ecr.{region}.amazonaws.com/pytorch-training:2.3.0-cpu-py311-ubuntu20.04-sagemaker"
+TRAINING_IMAGE = "pytorch-training:2.3.0-cpu-py311-ubuntu20.04-sagemaker"
+# Whose they are where, by https://aws.github.io/deep-learning-containers/reference/region_availability, November 2026.
+ACCOUNTS = {account: regions.split() for account, regions in {
+    "763104351884": "us-east-1 us-east-2 us-west-1 us-west-2 ap-south-1 ap-northeast-1 ap-northeast-2 ap-southeast-1 "
+                    "ap-southeast-2 ca-central-1 eu-central-1 eu-north-1 eu-west-1 eu-west-2 eu-west-3 sa-east-1",
+    "626614931356": "af-south-1", "871362719292": "ap-east-1", "975050140332": "ap-east-2", "364406365360": "ap-northeast-3",
+    "772153158452": "ap-south-2", "907027046896": "ap-southeast-3", "457447274322": "ap-southeast-4",
+    "550225433462": "ap-southeast-5", "590183813437": "ap-southeast-7", "204538143572": "ca-west-1",
+    "380420809688": "eu-central-2", "692866216735": "eu-south-1", "503227376785": "eu-south-2", "780543022126": "il-central-1",
+    "914824155844": "me-central-1", "217643126080": "me-south-1", "637423239942": "mx-central-1"}.items()}
 MACHINE = "m5.large"  # of SageMaker; a queue with "optimal" has it too
 GROUP = "/aws/sagemaker/TrainingJobs"
 BATCH_OVER, TRAINING_OVER = ("SUCCEEDED", "FAILED"), ("Completed", "Failed", "Stopped")
+
+
+def aws_image(region, name=TRAINING_IMAGE):
+    """AWS's own for training; None: nobody has published whose they are there."""
+    account = next((account for account, regions in ACCOUNTS.items() if region in regions), None)
+    return account and f"{account}.dkr.ecr.{region}.amazonaws.com/{name}"
 
 
 def pieces(name, text):
@@ -183,7 +198,7 @@ class TrainingJob:
         self.request = {
             "TrainingJobName": self.name, "RoleArn": lab.role,
             "AlgorithmSpecification": {
-                "TrainingImage": lab.image or SAGEMAKER_IMAGE.format(region=lab.region), "TrainingInputMode": "File",
+                "TrainingImage": lab.image or aws_image(lab.region), "TrainingInputMode": "File",
                 "ContainerEntrypoint": ["python3", "-c", START], **({"ContainerArguments": list(words)} if words else {})},
             "Environment": variables(lab, part, do, **(given or {})),
             "OutputDataConfig": {"S3OutputPath": f"s3://{lab.bucket}/{lab.name}/output"},

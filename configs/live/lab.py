@@ -23,7 +23,7 @@ DENIED = ("AccessDenied", "AccessDeniedException", "UnauthorizedOperation", "Aut
 PASSING = ("Throttling", "ThrottlingException", "TooManyRequestsException", "SlowDown", "InternalError", "InternalFailure",
            "InternalServerError", "ServiceUnavailable", "ServiceException")
 TRIALS = {}
-NEEDS_ROLE, NEEDS_QUEUE = set(), set()  # ids of rows
+NEEDS_ROLE, NEEDS_QUEUE, NEEDS_IMAGE = set(), set(), set()  # ids of rows
 
 
 class NotTried(Exception):
@@ -34,12 +34,13 @@ class Ended(Exception):
     """A signal has come."""
 
 
-def trial(row, role=False, queue=False):
-    """The function tries this row; with a role, with a queue."""
+def trial(row, role=False, queue=False, image=False):
+    """The function tries this row; with a role, with a queue, with an image that only the user can name."""
     def keep(function):
         TRIALS[row] = function
         (NEEDS_ROLE if role else set()).add(row)
         (NEEDS_QUEUE if queue else set()).add(row)
+        (NEEDS_IMAGE if image else set()).add(row)
         return function
     return keep
 
@@ -89,7 +90,8 @@ class Lab:
         self.session = boto3.session.Session(region_name=region)
         self.clients, self.ids, self.where, self.ended = {}, [], None, None
         self.has_versions = False  # the bucket keeps what is removed
-        self.made, self.queue, self.stoker, self.image = {}, None, None, None  # see shared, jobs.Queue, runs.Stoker
+        self.made, self.queue, self.stoker = {}, None, None  # see shared, jobs.Queue, runs.Stoker
+        self.image, self.stoker_image = None, None
         # Seconds for which is watched whether something happens that must not; tests have less.
         self.watch = float(os.environ.get("CONFORM_WATCH", "60"))
 

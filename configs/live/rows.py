@@ -22,7 +22,7 @@ BEGIN = "<!-- made by configs/live/rows.py --write: begin -->\n"
 END = "<!-- made by configs/live/rows.py --write: end -->\n"
 
 FIELDS = ("id", "statement", "otherwise", "relies", "shape", "judged")
-SHAPE = {"by": str, "type": str, "nodes": int, "minutes": int, "days": int, "chance": bool, "needs": str, "named": bool,
+SHAPE = {"by": str, "type": str, "nodes": int, "minutes": int, "days": int, "chance": bool, "needs": str, "named": bool, "untried": str,
          "usd": float, "does": str}
 PLACES = ("requests", "here", "batch", "sagemaker")
 WORDS = {"requests": "requests", "here": "this machine", "batch": "AWS Batch", "sagemaker": "SageMaker"}
@@ -124,7 +124,9 @@ def shape_words(live, shape):
         parts.append("by chance")
     if shape.get("needs"):
         parts.append(f"needs {shape['needs']}")
-    if shape.get("named"):
+    if shape.get("untried"):
+        parts = [f"not tried: {shape['untried']}"]
+    elif shape.get("named"):
         parts.append("by name alone")
     return "; ".join(parts)
 

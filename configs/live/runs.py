@@ -33,8 +33,9 @@ class Stoker:
         done = subprocess.run([self.binary, "--version"], capture_output=True, text=True, check=True)
         return done.stdout.split("\n")[0]
 
-    def spec(self, engine, do="ends"):
-        """A file: one small job on that engine that runs far.py."""
+    def spec(self, engine, do="ends", kind=None, **more):
+        """A file: one small job on that engine that runs far.py, on that type. `more`: fields of it; of `env`, `batch` and
+        `resources` they are added."""
         lab, source = self.lab, Path(self.folder.name) / "source"
         source.mkdir(exist_ok=True)
         (source / "far.py").write_text(jobs.PROGRAM, "utf-8")
@@ -44,14 +45,16 @@ class Stoker:
                 "command": ["python3", "far.py"], "env": {"CONFORM_DO": do}, "health": {"device": False},
                 "retry": {"attempts": 1}, "limits": {"deadline": f"{jobs.LASTS}s", "queue": f"{jobs.COMES}s"}}
         if engine == "batch":
-            spec |= {"image": lab.image or jobs.BATCH_IMAGE, "resources": {"instance": lab.queue.smallest},
+            spec |= {"image": lab.image or jobs.BATCH_IMAGE, "resources": {"instance": kind or lab.queue.smallest},
                      "batch": {"job_queue": lab.queue.name, **({"job_role": lab.role} if lab.role else {}),
                                **({"share_identifier": "stoker"} if lab.queue.has_shares else {})}}
         else:
-            spec |= {"image": lab.image or jobs.SAGEMAKER_IMAGE.format(region=lab.region),
-                     "resources": {"instance": f"ml.{jobs.MACHINE}"},
+            spec |= {"image": lab.image or jobs.aws_image(lab.region),
+                     "resources": {"instance": f"ml.{kind or jobs.MACHINE}"},
                      "sagemaker": {"role": lab.role, "max_runtime": f"{jobs.LASTS}s"}}
-        path = Path(self.folder.name) / f"{engine}-{do}.yaml"
+        spec |= {name: {**spec[name], **value} if name in ("env", "batch", "resources") else value
+                 for name, value in more.items()}
+        path = Path(self.folder.name) / f"{engine}-{do}-{kind}.yaml"
         path.write_text(json.dumps(spec), "utf-8")
         return path
 
@@ -88,6 +91,11 @@ class Stoker:
             if driver.poll() is None:
                 driver.kill()
                 driver.communicate()
+
+    def text(self, *words):
+        """What a command prints."""
+        return subprocess.run([self.binary, *words], env=self.env, capture_output=True, text=True, stdin=subprocess.DEVNULL,
+                              timeout=DOCTOR_SECONDS).stdout
 
     def ask(self, *words):
         """Rows of JSON that a command prints, and its exit code."""

@@ -183,6 +183,17 @@ def batch_two_reasons(lab):
     return told == ["the second reason"] * 2, f"at once: {told[0] or 'none'}; at the end: {told[1] or 'none'}"
 
 
+@trial("container-memory", queue=True)
+def container_memory(lab):
+    job = BatchJob(lab, "takes", "memory")
+    said = job.facts(job.when_over())
+    if not said:
+        raise NotTried("it has printed nothing that can be read")
+    before, ended, after = (said[0][name] for name in ("before", "ended", "after"))
+    return ended == 9 and before is not None and after > before, \
+        f"its child ended with {ended}; killed for want of memory: {before} before, {after} behind it"
+
+
 # ---- what a queue's machines take
 
 

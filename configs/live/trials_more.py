@@ -9,7 +9,7 @@ from pathlib import Path
 
 import botocore.exceptions
 import botocore.utils
-from jobs import SAGEMAKER_IMAGE
+from jobs import aws_image
 from lab import PASSING, NotTried, fetch, refusal, trial
 
 RATES = Path(__file__).resolve().parents[2] / "aws/http/rates.def"
@@ -47,7 +47,7 @@ def rates(lab):
 
 @trial("image-config")
 def image_config(lab):
-    account, _, rest = (lab.image or SAGEMAKER_IMAGE.format(region=lab.region)).partition(".dkr.ecr.")
+    account, _, rest = (lab.image or aws_image(lab.region) or "").partition(".dkr.ecr.")
     name, _, tag = rest.partition("/")[2].rpartition(":")
     if not tag:
         raise NotTried("the image is none of ECR by a tag")

@@ -11,7 +11,8 @@ import pytest
 import stoker as cli
 from aws import REGION
 from conforming import (
-    BUCKET, JOBS, LONG, NAMED, OTHERWISE, QUEUE, REQUESTS, ROLE, SDK, SPOT, Conform, asked, ended, groups, rows, trials, turn,
+    BUCKET, DEVICE_IMAGE, DEVICES, JOBS, LONG, NAMED, ON_DEVICES, OTHERWISE, QUEUE, REQUESTS, ROLE, SDK, SPOT, TOOLS, Conform,
+    asked, ended, groups, rows, trials, turn,
 )
 
 
@@ -31,12 +32,14 @@ def conform(aws, tmp_path):
 
 def test_each_trial_is_of_a_row():
     shapes = rows()
-    assert set(trials()) <= set(shapes) and set(REQUESTS) <= set(trials())
+    assert set(trials()) == {row for row, shape in shapes.items() if "untried" not in shape}
+    assert set(REQUESTS) <= set(trials())
     assert {shapes[row]["by"] for row in REQUESTS} == {"requests"} and not any(shapes[row].get("named") for row in REQUESTS)
 
 
 def test_each_trial_can_turn():
-    assert {row for row, _, _ in OTHERWISE} >= {*EVERY, *LONG, *SPOT}
+    assert {row for row, _, _ in OTHERWISE} == {*EVERY, *LONG, *SPOT} and set(TOOLS) == set(ON_DEVICES)
+    assert {*EVERY, *LONG, *SPOT, *TOOLS} == set(trials())
 
 
 def test_all_rows_are_as_taken(conform):
@@ -102,6 +105,25 @@ def test_spot_machines_run_no_job_of_several_nodes(aws, conform, turned):
     assert code == turned and conform.left() == []
 
 
+def on_devices(conform, kind, **otherwise):
+    names, machines = DEVICES[kind]
+    conform.make_device_queue(**machines, **otherwise)
+    code, out, err = conform.everything(names, "--image", DEVICE_IMAGE, "--budget", "20")
+    assert code in (0, 1) and conform.left() == [] and sorted(conform.verdicts()) == names, (out, err)
+    return conform.turned()
+
+
+@pytest.mark.parametrize("kind", DEVICES if WHOLE else ["neuron", "gpus"])
+def test_rows_on_accelerators_are_as_taken(conform, kind):
+    assert on_devices(conform, kind) == {}
+
+
+@pytest.mark.parametrize("row", drawn(sorted(TOOLS), 1))
+def test_where_the_tools_are_otherwise_their_row_turns(conform, row):
+    turned = on_devices(conform, ON_DEVICES[row], **TOOLS[row])
+    assert set(turned) == {row}, turned
+
+
 @pytest.mark.parametrize("words, yes, why", [
     ((), False, "without a terminal say --yes"), (("--budget", "0.05"), True, "above the budget")])
 def test_unasked_and_above_the_budget_nothing_is_begun(aws, conform, words, yes, why):
@@ -139,10 +161,11 @@ def test_a_right_that_is_missing_is_no_verdict(aws, conform):
 
 
 def test_what_is_missing_is_named(aws, conform):
-    code, out, _ = conform.run(*asked(["batch-tags", "pipeline-limits", "batch-efa"]))
+    code, out, _ = conform.run(*asked(["batch-tags", "pipeline-limits", "batch-efa", "states-cause"]))
     seen = {name: row["seen"] for name, row in conform.data()["rows"].items()}
     assert code == 0 and seen == {"batch-tags": "it needs --queue", "pipeline-limits": "it needs --role",
-                                  "batch-efa": "conform has no trial of this row"}
+                                  "batch-efa": "it needs --image",
+                                  "states-cause": rows()["states-cause"]["untried"]}
     code, out, _ = conform.run(*asked(["batch-tags"]), "--queue", "nowhere")
     assert code == 0 and "no queue" in conform.data()["rows"]["batch-tags"]["seen"] and "nowhere" not in str(conform.data())
 
@@ -201,32 +224,38 @@ def test_a_signal_ends_it_and_leaves_nothing(aws, conform, tmp_path, number):
     assert (code, conform.left()) == (128 + number, []), (out, err)
 
 
-# Jobs by the SDK, and of a run of stoker's.
-RUNNING = [("batch-reason", "-held"), ("batch-two-reasons", "-goes-on"), ("sagemaker-name", "-single"),
-           ("sagemaker-streams", "-hosts"), ("batch-grace", "-b-stop-train-1"), ("sagemaker-grace", "-s-stop-train-1")]
+# Jobs by the SDK, and of a run of stoker's; what conform asks next.
+RUNNING = [("batch-reason", "-held", "TerminateJob"), ("batch-two-reasons", "-goes-on", "TerminateJob"),
+           ("sagemaker-name", "-single", "DeleteTrainingJob"), ("batch-grace", "-b-stop-train-1", "TerminateJob"),
+           ("sagemaker-grace", "-s-stop-train-1", "StopTrainingJob")]
 
 
-def running(conform, row, part):
-    """It waits for a job whose name ends so, and that runs."""
+def running(conform, row, part, operation, until):
+    """It waits in this request, behind the start of a job whose name ends so."""
+    conform.aws.fault("delay", operation=operation, header=SDK, until=str(until))
     process = conform.start("--role", ROLE, "--queue", QUEUE, *asked([row]))
-    cli.until(lambda: conform.runs(part), process)
+    cli.until(lambda: conform.aws.struck() > 0 or process.poll() is not None)
+    assert process.poll() is None, ended(process)
+    assert conform.runs(part)
     return process
 
 
-@pytest.mark.parametrize("row, part", drawn(RUNNING, 2))
-def test_killed_while_a_job_runs_clean_ends_it(aws, conform, row, part):
-    process = running(conform, row, part)
+@pytest.mark.parametrize("row, part, operation", drawn(RUNNING, 2))
+def test_killed_while_a_job_runs_clean_ends_it(aws, conform, tmp_path, row, part, operation):
+    process = running(conform, row, part, operation, tmp_path / "go")
     process.kill()
     process.communicate()
+    (tmp_path / "go").touch()
     assert conform.left()
     code, out, err = conform.run("--clean", yes=False)
     assert (code, conform.left()) == (0, []), (out, err)
 
 
-@pytest.mark.parametrize("row, part", drawn(RUNNING, 1))
-def test_a_signal_ends_a_job_that_runs(aws, conform, row, part):
-    process = running(conform, row, part)
+@pytest.mark.parametrize("row, part, operation", drawn(RUNNING, 1))
+def test_a_signal_ends_a_job_that_runs(aws, conform, tmp_path, row, part, operation):
+    process = running(conform, row, part, operation, tmp_path / "go")
     process.send_signal(signal.SIGTERM)
+    (tmp_path / "go").touch()
     code, out, err = ended(process)
     assert (code, conform.left()) == (128 + signal.SIGTERM, []), (out, err)
 

@@ -10,13 +10,19 @@ import sys
 import stoker as cli
 import yaml
 from aws import REGION
+from monitors import NEURON, NVIDIA
+from neuron_standin.install import Installation
 
 CONFORM = cli.ROOT / "configs/live/conform"
 ROLE = "arn:aws:iam::123456789012:role/secret-role"
 BUCKET, QUEUE = "account-123456789012", "secret-queue"
 SAGEMAKER_IMAGE = f"763104351884.dkr.ecr.{REGION}.amazonaws.com/pytorch-training:2.3.0-cpu-py311-ubuntu20.04-sagemaker"
+NEURON_IMAGE = f"763104351884.dkr.ecr.{REGION}.amazonaws.com/pytorch-training-neuronx:" \
+               "2.9.0-neuronx-py312-sdk2.29.1-ubuntu24.04"
+STOKER_IMAGE = f"123456789012.dkr.ecr.{REGION}.amazonaws.com/stoker:0.1"
+ENTRIES = {SAGEMAKER_IMAGE: ["sh", "-c", "echo from the entry point; exec \"$@\"", "sh"],
+           NEURON_IMAGE: ["bash", "-m", str(cli.ROOT / "tests/support/entry_point.sh")]}
 SDK = "amz-sdk-invocation-id"  # only boto3 sends it, and not the stoker whose doctor comes first
-UNTRIED = ("conform has no trial", "it needs --")
 
 
 def rows():
@@ -37,8 +43,19 @@ REQUESTS = ["batch-gone", "clock", "image-config", "link-end", "pipeline-limits"
 # Those that wait for the whole time between SIGTERM and SIGKILL, or for lines that are late.
 LONG = ["batch-grace", "sagemaker-grace", "sagemaker-late-lines"]
 SPOT = ["batch-spot-nodes"]  # on another queue
-NAMED = [row for row in trials() if rows()[row].get("named") and row not in SPOT]
-JOBS = [row for row in trials() if row not in REQUESTS + LONG + NAMED + SPOT]
+# On machines with accelerators: a run of each kind, for these rows; arguments of make_device_queue.
+DEVICES = {
+    "neuron": (["batch-neuron", "neuron-monitor", "neuron-tools", "sagemaker-neuron"],
+               {"kinds": ["inf2.xlarge"], "instance": "inf2.xlarge"}),
+    "gpus": (["batch-gpu", "gpu-tools", "sagemaker-efa", "sagemaker-gpu"], {"kinds": ["g4dn.xlarge", "g4dn.12xlarge"]}),
+    "efa": (["batch-efa"], {"kinds": ["g6.8xlarge"], "efa": 1}),
+    "neuron-efa": (["neuron-efa"], {"kinds": ["trn1.32xlarge"], "efa": 8, "instance": "trn1.32xlarge"}),
+}
+ON_DEVICES = {row: kind for kind, (names, _) in DEVICES.items() for row in names}
+NAMED = [row for row in trials() if rows()[row].get("named") and row not in [*SPOT, *ON_DEVICES]]
+JOBS = [row for row in trials() if row not in [*REQUESTS, *LONG, *NAMED, *SPOT, *ON_DEVICES]]
+DEVICE_IMAGE = f"123456789012.dkr.ecr.{REGION}.amazonaws.com/devices:1"
+COUNTERS = ("mem_ecc_uncorrected", "sram_ecc_uncorrected")
 
 
 def asked(names):
@@ -54,10 +71,10 @@ class Conform:
         aws.make_bucket(BUCKET)
         env = {"PATH": "/usr/local/bin:/usr/bin:/bin", **{name: os.environ[name] for name in (
             "ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS") if name in os.environ}}
-        aws.push(SAGEMAKER_IMAGE)
-        entry = ["sh", "-c", "echo from the entry point; exec \"$@\"", "sh"]
-        aws.settings(job_seconds=0.1, stop_seconds=1, image_env={"*": env}, image_entries={SAGEMAKER_IMAGE: entry},
-                     imds={"role": "tester"})
+        for image in (SAGEMAKER_IMAGE, NEURON_IMAGE, STOKER_IMAGE):
+            aws.push(image)
+        aws.settings(job_seconds=0.1, stop_seconds=1, most_limited=512, image_env={"*": env}, image_entries=ENTRIES,
+                     image_files={STOKER_IMAGE: {"/opt/stoker": str(cli.BINARY.parent / "agent")}}, imds={"role": "tester"})
         batch = aws.client("batch")
         batch.create_compute_environment(
             computeEnvironmentName="env", type="MANAGED",
@@ -72,6 +89,38 @@ class Conform:
             "type": "SPOT", "maxvCpus": 64, "instanceTypes": ["m5"], "subnets": ["subnet-1"], "instanceRole": "r"})
         batch.update_job_queue(jobQueue=QUEUE, computeEnvironmentOrder=[{"order": 1, "computeEnvironment": "spot"}])
 
+    def make_device_queue(self, kinds, efa=0, instance=None, broken=None, **settings):
+        """Its machines have accelerators, and the image their tools: of Neuron, as on that instance, or of GPUs. `broken`:
+        the one that ends at once. `settings`: of the stand-in."""
+        self.aws.client("batch").create_compute_environment(
+            computeEnvironmentName="devices", type="MANAGED", computeResources={
+                "type": "EC2", "maxvCpus": 512, "instanceTypes": kinds, "subnets": ["subnet-1"], "securityGroupIds": ["sg-1"],
+                "instanceRole": "ecsInstanceRole", "placementGroup": "near",
+                "launchTemplate": {"launchTemplateName": "devices"}})
+        self.aws.client("batch").update_job_queue(jobQueue=QUEUE, computeEnvironmentOrder=[
+            {"order": 1, "computeEnvironment": "devices"}])
+        tools = Installation(self.home / "devices", STANDIN_TORCH_CUDA="" if instance else 1).with_xla()
+        if instance:
+            tools.set(STANDIN_INSTANCE=instance)
+            programs = {"neuron-monitor": NEURON % ([90, 90], 14 << 30)}
+        else:
+            tools.with_gpus(STANDIN_GPUS=1, STANDIN_GPU_SAYS="Tesla T4: 0, [N/A], No, No")
+            (tools.bin / "nvidia-smi").rename(tools.bin / "asked")
+            programs = {"watched": NVIDIA % ([90], 12000), "nvidia-smi": '#!/bin/sh\ncase " $* " in *" -l "*) exec watched "$@";; '
+                                                                         'esac\nexec asked "$@"\n'}
+        for name, text in programs.items():
+            (tools.bin / name).write_text("#!/bin/sh\n" if name == broken else text)
+            (tools.bin / name).chmod(0o755)
+        for device in range(16):
+            folder = self.home / f"sysfs/neuron{device}/stats/hardware"
+            folder.mkdir(parents=True)
+            for name in COUNTERS:
+                (folder / name).write_text("0\n")
+        self.aws.push(DEVICE_IMAGE)
+        had = self.aws.control("GET", "settings")["image_env"]
+        self.aws.settings(**settings, ec2={"templates": {"devices": {"efa": efa}}}, image_env={**had, DEVICE_IMAGE: {
+            **had["*"], "PATH": tools.path, "NEURON_SYSFS_ROOT": str(self.home / "sysfs")}})
+
     def start(self, *words, yes=True):
         argv = [CONFORM, "--region", REGION, "--bucket", BUCKET, "--stoker", cli.BINARY, "--output", self.folder, *words]
         env = self.aws.env(HOME=str(self.home), CONFORM_PYTHON=sys.executable, PYTHONDONTWRITEBYTECODE="1",
@@ -84,18 +133,24 @@ class Conform:
         return ended(self.start(*words, yes=yes))
 
     def everything(self, names, *words):
-        return self.run("--role", ROLE, "--queue", QUEUE, "--budget", "5", *asked(names), *words)
+        if "sagemaker-again" in names:
+            self.aws.fault("job_interrupted", operation="CreateTrainingJob", key="-spot-train-1$", after=4, hard=True)
+        return self.run("--role", ROLE, "--queue", QUEUE, "--stoker-image", STOKER_IMAGE, "--budget", "8", *asked(names), *words)
 
     def data(self):
         return json.loads((self.folder / "results.json").read_text())
 
+    def tried(self):
+        """The results of rows but those that rows.yaml says are not tried, or for which an option is missing."""
+        return {name: row for name, row in self.data()["rows"].items()
+                if "untried" not in rows()[name] and not row["seen"].startswith("it needs --")}
+
     def verdicts(self):
-        return {name: row["verdict"] for name, row in self.data()["rows"].items() if not row["seen"].startswith(UNTRIED)}
+        return {name: row["verdict"] for name, row in self.tried().items()}
 
     def turned(self):
-        """The rows that are not as taken."""
-        return {name: row["seen"] for name, row in self.data()["rows"].items()
-                if row["verdict"] != "as taken" and not row["seen"].startswith(UNTRIED)}
+        """What was seen of the rows that are not as taken."""
+        return {name: row["seen"] for name, row in self.tried().items() if row["verdict"] != "as taken"}
 
     def runs(self, part):
         """Whether a job whose name ends so is on a machine."""
@@ -169,7 +224,13 @@ OTHERWISE = [
     ("batch-memory", "job_pending", {"operation": "SubmitJob", "key": "-memory$", "seconds": ALWAYS,
                                      "reason": "MISCONFIGURATION:JOB_RESOURCE_REQUIREMENT - too much"}),
     ("batch-blocked", "settings", {"most_vcpus": 4000}),
+    ("sagemaker-again", *replaced("DescribeTrainingJob", '"Status": "Interrupted"', '"Status": "Stopping"', key="-spot-train-1$",
+                                  header=SDK)),
     ("batch-spot-nodes", "settings", {"spot_nodes": True}),
+    ("container-memory", *replaced("GetLogEvents", r'(?<=after\\": )1', "0", key="^/aws/batch/job$")),
+    ("batch-helper", "settings", {"helpers_first": False}),
+    ("batch-entry-point", "settings", {"image_entries": {**ENTRIES, NEURON_IMAGE: ["true"]}}),
+    ("batch-host", "settings", {"host_words": "Task stopped by somebody (instance {instance})."}),
     ("batch-grace", "settings", {"stop_seconds": 10}),
     ("sagemaker-grace", "settings", {"training_stop_seconds": 30}),
     ("batch-role", "settings", {"job_env": {"batch": {"AWS_CONTAINER_CREDENTIALS_FULL_URI": None}}}),
@@ -198,6 +259,20 @@ OTHERWISE = [
     ("sagemaker-warm-pool", *replaced("DescribeTrainingJob", '"Status": "Available"', '"Status": "InUse"')),
 ]
 
+
+# What else is otherwise where rows on accelerators are: arguments of make_device_queue.
+TOOLS = {
+    "batch-neuron": {"job_env": {"batch": {"STANDIN_INSTANCE": "inf2.24xlarge"}}},
+    "sagemaker-neuron": {"job_env": {"sagemaker": {"STANDIN_INSTANCE": "inf2.24xlarge"}}},
+    "batch-gpu": {"more_gpus": 1},
+    "sagemaker-gpu": {"job_env": {"sagemaker": {"STANDIN_GPUS": "2"}}},
+    "neuron-tools": {"job_env": {"batch": {"NEURON_SYSFS_ROOT": "/nowhere"}}},
+    "neuron-monitor": {"broken": "neuron-monitor"},
+    "gpu-tools": {"broken": "watched"},
+    "batch-efa": {"job_env": {"batch": {"STANDIN_PROVIDER": "tcp"}}},
+    "sagemaker-efa": {"job_env": {"sagemaker": {"STANDIN_PROVIDER": "tcp"}}},
+    "neuron-efa": {"job_env": {"batch": {"STANDIN_TORCH_SECONDS": "1"}}},
+}
 
 # Which operation a setting is about, where a fault may be about the same.
 SETTING_OF = {"sagemaker-longest": "CreateTrainingJob"}

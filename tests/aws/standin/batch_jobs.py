@@ -6,7 +6,7 @@ import re
 import time
 import uuid
 
-from standin import containers, ecs, given, processes
+from standin import containers, ecs, given, hosts, processes
 from standin.errors import Refusal
 
 GROUP = "/aws/batch/job"
@@ -113,7 +113,7 @@ class Job:
         self.name, self.arn = request["jobName"], f"arn:aws:batch:{self.region}:{self.account}:job/{self.id}"
         self.status, self.reason, self.created = "SUBMITTED", None, now()
         self.started = self.stopped = self.stream = self.code = self.container_reason = None
-        self.attempts, self.ending, self.process = [], None, None
+        self.attempts, self.ending, self.process, self.lost = [], None, None, None  # `lost`: what is said of its machine
         self.plan = call.fault if call.fault and call.fault.kind.startswith("job_") else None
         self.children, self.nodes, self.size = [], 0, 0
         if parent is None:
@@ -195,6 +195,7 @@ class Job:
             if value is not None:
                 fields[name] = value
         if self.stream:
+            fields["containerInstanceArn"] = hosts.arn_of(self)
             fields["taskArn"] = f"arn:aws:ecs:{self.region}:{self.account}:task/{self.stream.rpartition('/')[2]}"
         return fields
 
@@ -307,6 +308,12 @@ class Job:
         return max([float(each["value"]) for each in self.properties().get("resourceRequirements", [])
                     if each["type"] == "VCPU"], default=0)
 
+    def limit(self, properties):
+        """MiB of its container; 0: it may have as many as it likes. The stand-ins of tests take more than the real tools."""
+        asked = max([int(each["value"]) for each in properties.get("resourceRequirements", []) if each["type"] == "MEMORY"],
+                    default=0)
+        return asked if asked <= self.front.settings["most_limited"] else 0
+
     def wait_for_others(self):
         parents = [self.state.jobs[each["jobId"]] for each in self.request.get("dependsOn", []) if "jobId" in each]
         while parents and not self.ended():
@@ -348,6 +355,9 @@ class Job:
         self.stream = f"{self.definition['jobDefinitionName']}/default/{task}"
         env = {"AWS_EXECUTION_ENV": "AWS_ECS_EC2"}
         env |= {each["name"]: each.get("value", "") for each in properties.get("environment", [])}
+        # So many GPUs the tools in its image show.
+        env |= {"STANDIN_GPUS": str(int(each["value"]) + self.front.settings["more_gpus"])
+                for each in properties.get("resourceRequirements", []) if each["type"] == "GPU"}
         env |= {"AWS_BATCH_JOB_ID": self.id, "AWS_BATCH_JOB_ATTEMPT": str(attempt), "AWS_BATCH_CE_NAME": "standin",
                 "AWS_BATCH_JQ_NAME": self.queue.rpartition("/")[2], **more}
         if self.parent and self.parent.size:
@@ -362,7 +372,8 @@ class Job:
         folder = self.floor.folder(self.name)
         volumes = ecs.Volumes(folder, settings["image_files"])
         role = ecs.task_of(self.task()).get("taskRoleArn") if self.task() else properties.get("jobRoleArn")
-        for helper in ecs.helpers_of(self.task()) if self.task() else []:
+        helpers = ecs.helpers_of(self.task()) if self.task() and settings["helpers_first"] else []
+        for helper in helpers:
             command = [*settings["image_entries"].get(helper["image"], []), *helper["command"]]
             container = containers.Container(self.front, folder, helper["image"], role)
             before = processes.Process(command, container.env(), logs, folder, shown=volumes.shown(helper),
@@ -377,7 +388,7 @@ class Job:
         container = containers.Container(self.front, folder, image, role)
         shm = settings["shm_mib"] or properties.get("linuxParameters", {}).get("sharedMemorySize", 0)
         self.process = processes.Process(argv, container.env(**env), logs, folder, shown=volumes.shown(properties),
-                                         shm=shm, ended=container.end)
+                                         shm=shm, memory=self.limit(properties), ended=container.end)
 
     def lacks(self, properties):
         """What its execution role may not do, if it has one: else the machine's role does it."""
@@ -417,6 +428,8 @@ class Job:
             self.reason = self.plan.fields.get("reason", "Host EC2 (instance i-0123456789abcdef0) terminated.")
             self.container_reason = self.plan.fields.get("container_reason")
             self.plan = None
+        elif self.lost:
+            self.reason = self.lost
         elif not self.ended():
             return False
         return True

@@ -10,7 +10,7 @@ import time
 import traceback
 
 from standin import (
-    batch, behind, chunked, control, ec2, errors, faults, images, metadata, quotas, rights, roles, s3, sagemaker,
+    batch, behind, chunked, control, ec2, errors, faults, hosts, images, metadata, quotas, rights, roles, s3, sagemaker,
     scheduler, services, sigv4, sts, validate,
 )
 from standin import call as calls
@@ -45,14 +45,18 @@ SETTINGS = {
     "machine_env": {},           # what the machines that jobs run on add to every container's environment
     "job_env": {},               # service → what its containers have otherwise: {name: value, null: not at all}
     "shm_mib": 0,                # of /dev/shm in a job of Batch; 0: as it asks
+    "most_limited": 0,           # MiB: containers of Batch that ask for more are not held to it
+    "more_gpus": 0,              # than a container of Batch asks for
     "most_vcpus": 448,           # of a machine; jobs of Batch that ask for more are blocked
     "spot_nodes": False,         # Batch starts jobs of several nodes on queues that have Spot machines alone
     "most_overrides": 8192,      # characters that ECS takes
     "batch_attempts": 0,         # how often Batch starts a job that fails; 0: as it asks
+    "host_words": "Host EC2 (instance {instance}) terminated.",  # of a job whose machine was ended
+    "helpers_first": True,       # containers that others depend on run before those, or never
     "first_reason": False,       # of several TerminateJobs the first one counts
     "any_node_fails": False,     # a job fails with any of its nodes
     "host_names": True,          # SageMaker's hosts know the names of all
-    "channels": "input/data",    # where a training job's channels lie below /opt/ml
+    "channels": "input/data",    # where channels lie below /opt/ml, in a training job of several hosts
     "entry_stays": False,        # SageMaker runs an image's entry point although a request has its own
     "first_host_counts": False,  # a training job ends as its first host does, whatever the others do
     "checkpoints_return": True,  # a training job begins with what lies at its CheckpointConfig
@@ -265,8 +269,9 @@ class Front:
             except errors.Refusal as refusal:
                 raise rights.hide(call, refusal) from None
         own = {"sagemaker": sagemaker.HANDLERS, "batch": batch.HANDLERS, "ecr": images.HANDLERS,
-               "scheduler": scheduler.HANDLERS, "ec2": ec2.HANDLERS, "iam": roles.HANDLERS,
-               "servicequotas": quotas.HANDLERS}.get(call.service, {})
+               "scheduler": scheduler.HANDLERS, "iam": roles.HANDLERS, "servicequotas": quotas.HANDLERS,
+               "ec2": {**ec2.HANDLERS, "TerminateInstances": hosts.terminate},
+               "ecs": {"DescribeContainerInstances": hosts.describe}}.get(call.service, {})
         return own.get(call.operation, behind.handle)(call)
 
     def send(self, call, reply, code):

@@ -20,6 +20,8 @@ MOUNTS = 'mount -t tmpfs none /opt && mkdir /opt/ml && mount --bind "$1" /opt/ml
 SHOWN = 'mount -t tmpfs none /opt && while [ "$1" != -- ]; do mkdir -p "$2" && mount --bind "$1" "$2" || exit 125; ' \
         'shift 2; done; shift && exec "$@"'
 SHM = 'mount -t tmpfs -o "size=$1m" none /dev/shm && shift && exec "$@"'
+GROUPS = "/sys/fs/cgroup/memory"  # of version 1
+LIMITED = 'echo $$ > "$1/cgroup.procs" && shift && exec "$@"'
 LINE = 65536
 LAST_LINES = 20  # seconds for them, where somebody in another session keeps the pipe
 
@@ -35,6 +37,20 @@ def namespaces():
     except (OSError, subprocess.TimeoutExpired):
         return ()
     return tuple(options) if done.returncode == 0 else ()
+
+
+def limited(mib):
+    """A control group with so much memory; None: this machine does not allow it."""
+    path = os.path.join(GROUPS, f"standin-{uuid.uuid4().hex}")
+    try:
+        os.mkdir(path)
+        with open(os.path.join(path, "memory.limit_in_bytes"), "w", encoding="ascii") as file:
+            file.write(str(mib << 20))
+    except OSError:
+        with contextlib.suppress(OSError):
+            os.rmdir(path)
+        return None
+    return path
 
 
 class Logs:
@@ -55,8 +71,9 @@ class Logs:
 class Process:
     """One that is watched: `logs` has its lines; exit code as a container has it."""
 
-    def __init__(self, argv, env, logs, folder, opt_ml=None, hosts=None, hear=None, shown=(), shm=0, ended=lambda: None):
+    def __init__(self, argv, env, logs, folder, opt_ml=None, hosts=None, hear=None, shown=(), shm=0, memory=0, ended=lambda: None):
         self.logs, self.hear, self.code, self.ended = logs, hear, None, ended
+        self.group = limited(memory) if memory else None
         command = ["setpriv", "--pdeathsig", "KILL", "--", *argv]
         if opt_ml and namespaces():
             command = [*namespaces(), "sh", "-c", MOUNTS, "sh", str(opt_ml), str(hosts), *command]
@@ -65,6 +82,8 @@ class Process:
             command = [*namespaces(), "sh", "-c", SHOWN, "sh", *pairs, "--", *command]
         if shm and namespaces():
             command = [*namespaces(), "sh", "-c", SHM, "sh", str(shm), *command]
+        if self.group:
+            command = ["sh", "-c", LIMITED, "sh", self.group, *command]
         try:
             self.process = subprocess.Popen(command, env=env, cwd=folder, stdin=subprocess.DEVNULL,
                                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True)
@@ -88,6 +107,9 @@ class Process:
         if self.code is None and self.process.poll() is not None:
             self.signal(signal.SIGKILL)  # what it left behind: a container ends as a whole
             self.reader.join(LAST_LINES)
+            if self.group:
+                with contextlib.suppress(OSError):
+                    os.rmdir(self.group)
             self.ended()
             status = self.process.returncode
             self.code = 128 - status if status < 0 else status

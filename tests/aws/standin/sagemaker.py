@@ -236,12 +236,13 @@ class Job:
             with open(os.path.join(tree, "input/config", f"{name}.json"), "w", encoding="utf-8") as file:
                 json.dump(value, file)
         with open(os.path.join(tree, "hosts"), "w", encoding="ascii") as file:
-            known = hosts if self.front.settings["host_names"] else []
+            known = hosts if self.front.settings["host_names"] or self.count() == 1 else []
             file.write(f"127.0.0.1 localhost\n127.0.0.{number} {socket.gethostname()}\n" +
                        "".join(f"127.0.0.{host[5:]} {host}\n" for host in known))
         for each in self.request.get("InputDataConfig", []):
             source = each["DataSource"].get("S3DataSource", {})
-            self.fetch(source.get("S3Uri", ""), os.path.join(tree, self.front.settings["channels"], each["ChannelName"]))
+            place = self.front.settings["channels"] if self.count() > 1 else "input/data"
+            self.fetch(source.get("S3Uri", ""), os.path.join(tree, place, each["ChannelName"]))
         if "CheckpointConfig" in self.request and self.front.settings["checkpoints_return"]:
             self.fetch(self.request["CheckpointConfig"]["S3Uri"], os.path.join(tree, "checkpoints"), missing_ok=True)
         return tree

@@ -11,7 +11,7 @@ from botocore.model import ServiceModel
 MODELS = {"states": "stepfunctions", "servicequotas": "service-quotas"}
 PROTOCOLS = {"rest-xml": "s3", "query": "query", "json": "json", "rest-json": "rest-json", "ec2": "ec2"}
 KNOWN = ("s3", "sts", "logs", "secretsmanager", "ssm", "sagemaker", "batch", "scheduler", "states", "ecr", "ec2",
-         "iam", "servicequotas", "pricing", "sso", "sso-oidc")
+         "ecs", "iam", "servicequotas", "pricing", "sso", "sso-oidc")
 
 
 @functools.lru_cache(maxsize=None)

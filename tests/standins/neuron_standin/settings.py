@@ -141,6 +141,7 @@ TABLE = {
     "STANDIN_SMI_CRLF": Setting("", "1: lines end as in a terminal", "docker run -t"),
     "STANDIN_SMI_SECONDS": Setting("0", "how long nvidia-smi takes", "a hang in the driver"),
     "STANDIN_XID": Setting("", "XID in the kernel's log, or denied: nobody may read it", "NVRM: Xid (PCI…): N"),
+    "STANDIN_PROVIDER": Setting("efa", "what libfabric chooses, as NCCL tells with NCCL_DEBUG=INFO", "aws-ofi-nccl"),
     "STANDIN_TORCH_CUDA": Setting("", "1: torch is one for CUDA", "the GPU images of AWS"),
 }
 

@@ -14,6 +14,9 @@ def init_process_group(backend):
     assert backend in ("gloo", "xla", "nccl"), "stand-in: there is no other backend"
     if backend == "xla":
         meeting.check(os.environ["MASTER_ADDR"])
+    if backend == "nccl" and os.environ.get("NCCL_DEBUG") == "INFO":
+        print(f"stand-in:7:7 [0] NCCL INFO NET/OFI Selected Provider is {settings.get('STANDIN_PROVIDER')} (found 1 nics)",
+              flush=True)
     rank, ranks = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
     place = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
     state.update(rank=rank, ranks=ranks, peers=[])
