@@ -10,11 +10,13 @@ sent before you have said yes.
 Jobs on AWS Batch go to --queue, on its smallest type, those on SageMaker take ml.m5.large and need --role; so does a job
 on AWS Batch that wants a role. So the role lets sagemaker.amazonaws.com and ecs-tasks.amazonaws.com assume it, and may use
 the bucket. A row whose options are missing, or that rows.yaml says is not tried, is listed so. A row with `named: true`, such as
-those with accelerators, is chosen by its whole id alone.
+those with accelerators, is chosen by its whole id alone. Rows on accelerators need an --image with their tools and
+PyTorch, and a --queue with their type of machine; on EFA, one whose launch template has it.
 
 What is made is called "stoker-conform-…" (jobs of the built stoker "stk-stoker-conform-…"), is tagged, and is ended and
 removed at the end, also after a signal; --clean does so for what a killed one has left: of this folder's run, or without
-one of all runs, on --queue or all queues. Jobs end by themselves after a quarter of an hour. A repeat in the same folder
+one of all runs, on --queue or all queues. Jobs end by themselves after a quarter of an hour (that of
+sagemaker-again after ten hours). A repeat in the same folder
 (--output) goes on where it was. Lines in CloudWatch Logs stay. A bucket with versions keeps those of what is removed: name
 one without.
 

@@ -216,5 +216,6 @@ def ends():
     return int(os.environ.get("CONFORM_CODE", "0"))
 
 
-sys.exit({"pair": pair, "hosts": hosts, "waits": waits, "goes-on": goes_on, "saves": saves, "sleeps": sleeps, "lines": lines, "names": names, "ticks": ticks, "memory": memory,
-          "computes": computes, "reduces": reduces, "ends": ends}[os.environ["CONFORM_DO"]]())
+DOES = {"pair": pair, "hosts": hosts, "waits": waits, "goes-on": goes_on, "saves": saves, "sleeps": sleeps, "lines": lines,
+        "ticks": ticks, "memory": memory, "names": names, "computes": computes, "reduces": reduces, "ends": ends}
+sys.exit(DOES[os.environ["CONFORM_DO"]]())

@@ -22,8 +22,8 @@ BEGIN = "<!-- made by configs/live/rows.py --write: begin -->\n"
 END = "<!-- made by configs/live/rows.py --write: end -->\n"
 
 FIELDS = ("id", "statement", "otherwise", "relies", "shape", "judged")
-SHAPE = {"by": str, "type": str, "nodes": int, "minutes": int, "days": int, "chance": bool, "needs": str, "named": bool, "untried": str,
-         "usd": float, "does": str}
+SHAPE = {"by": str, "type": str, "nodes": int, "minutes": int, "days": int, "chance": bool, "needs": str, "named": bool,
+         "untried": str, "usd": float, "does": str}
 PLACES = ("requests", "here", "batch", "sagemaker")
 WORDS = {"requests": "requests", "here": "this machine", "batch": "AWS Batch", "sagemaker": "SageMaker"}
 MOST_UNNAMED = 0.5  # USD: a dearer row must be asked for by its name

@@ -136,7 +136,7 @@ def efa(lab, engine):
     sums = [each["sum"] for each in seen.facts if "sum" in each]
     chosen = sorted({match[1] for line in seen.lines if (match := CHOSEN.search(line))})
     return chosen == ["efa"] and sums == [3.0] * 2, \
-        f"libfabric's provider: {', '.join(chosen) or 'none is named'}; sums {', '.join(map(str, sums)) or 'none'}; {seen.words()}"
+        f"libfabric's provider: {', '.join(chosen) or 'none is named'}; sums {', '.join(map(str, sums)) or 'none'}; " + seen.words()
 
 
 @trial("batch-efa", queue=True, image=True)

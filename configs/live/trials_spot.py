@@ -31,7 +31,8 @@ class Again:
             driver.kill()
         del lab.ids[1:-3]  # all would be thousands
         if self.look(sagemaker).count("Training") < 2:
-            raise NotTried(f"it had one life; stoker run ended with {driver.returncode}: {' '.join(said.strip().splitlines()[-1:])}")
+            last = " ".join(said.strip().splitlines()[-1:])
+            raise NotTried(f"it had one life; stoker run ended with {driver.returncode}: {last}")
         self.facts = jobs.facts(lab.stoker.text("logs", name).splitlines())
 
     def look(self, sagemaker):

@@ -106,8 +106,8 @@ class Conform:
         else:
             tools.with_gpus(STANDIN_GPUS=1, STANDIN_GPU_SAYS="Tesla T4: 0, [N/A], No, No")
             (tools.bin / "nvidia-smi").rename(tools.bin / "asked")
-            programs = {"watched": NVIDIA % ([90], 12000), "nvidia-smi": '#!/bin/sh\ncase " $* " in *" -l "*) exec watched "$@";; '
-                                                                         'esac\nexec asked "$@"\n'}
+            programs = {"watched": NVIDIA % ([90], 12000), "nvidia-smi":
+                        '#!/bin/sh\ncase " $* " in *" -l "*) exec watched "$@";; esac\nexec asked "$@"\n'}
         for name, text in programs.items():
             (tools.bin / name).write_text("#!/bin/sh\n" if name == broken else text)
             (tools.bin / name).chmod(0o755)
