@@ -224,15 +224,15 @@ def test_a_signal_ends_it_and_leaves_nothing(aws, conform, tmp_path, number):
     assert (code, conform.left()) == (128 + number, []), (out, err)
 
 
-# Jobs by the SDK, and of a run of stoker's; what conform asks next.
-RUNNING = [("batch-reason", "-held", "TerminateJob"), ("batch-two-reasons", "-goes-on", "TerminateJob"),
-           ("sagemaker-name", "-single", "DeleteTrainingJob"), ("batch-grace", "-b-stop-train-1", "TerminateJob"),
-           ("sagemaker-grace", "-s-stop-train-1", "StopTrainingJob")]
+# Jobs by the SDK, and of a run of stoker's; what conform asks next, and which of such requests that is.
+RUNNING = [("batch-reason", "-held", "TerminateJob", 1), ("batch-two-reasons", "-goes-on", "TerminateJob", 1),
+           ("sagemaker-name", "-single", "DeleteTrainingJob", 1), ("batch-grace", "-b-stop-train-1", "TerminateJob", 3),
+           ("sagemaker-grace", "-s-stop-train-1", "StopTrainingJob", 2)]
 
 
-def running(conform, row, part, operation, until):
+def running(conform, until, row, part, operation, nth):
     """It waits in this request, behind the start of a job whose name ends so."""
-    conform.aws.fault("delay", operation=operation, header=SDK, until=str(until))
+    conform.aws.fault("delay", operation=operation, nth=nth, header=SDK, until=str(until))
     process = conform.start("--role", ROLE, "--queue", QUEUE, *asked([row]))
     cli.until(lambda: conform.aws.struck() > 0 or process.poll() is not None)
     assert process.poll() is None, ended(process)
@@ -240,9 +240,9 @@ def running(conform, row, part, operation, until):
     return process
 
 
-@pytest.mark.parametrize("row, part, operation", drawn(RUNNING, 2))
-def test_killed_while_a_job_runs_clean_ends_it(aws, conform, tmp_path, row, part, operation):
-    process = running(conform, row, part, operation, tmp_path / "go")
+@pytest.mark.parametrize("case", drawn(RUNNING, 2))
+def test_killed_while_a_job_runs_clean_ends_it(aws, conform, tmp_path, case):
+    process = running(conform, tmp_path / "go", *case)
     process.kill()
     process.communicate()
     (tmp_path / "go").touch()
@@ -251,9 +251,9 @@ def test_killed_while_a_job_runs_clean_ends_it(aws, conform, tmp_path, row, part
     assert (code, conform.left()) == (0, []), (out, err)
 
 
-@pytest.mark.parametrize("row, part, operation", drawn(RUNNING, 1))
-def test_a_signal_ends_a_job_that_runs(aws, conform, tmp_path, row, part, operation):
-    process = running(conform, row, part, operation, tmp_path / "go")
+@pytest.mark.parametrize("case", drawn(RUNNING, 1))
+def test_a_signal_ends_a_job_that_runs(aws, conform, tmp_path, case):
+    process = running(conform, tmp_path / "go", *case)
     process.send_signal(signal.SIGTERM)
     (tmp_path / "go").touch()
     code, out, err = ended(process)
