@@ -56,28 +56,37 @@ static int64_t pause_ms(const struct driver *driver)
 	return times < 5 && first << times < longest ? first << times : longest;
 }
 
-/* Journals the wait once, and not after the first failure: a retry that works at once is no
- * news. */
+/* Finds what was told of the failure in this wait: of a missing right, by its cure, since several
+ * may be missing by turns; of others, the first. NULL: nothing was told. */
+static struct away_told *find_told(struct driver *driver)
+{
+	const struct err *why = driver->failure;
+
+	if (why->code != EXIT_REFUSED || !why->hint)
+		return driver->away_told_count ? &driver->away_told[0] : NULL;
+	for (size_t i = 0; i < driver->away_told_count; i++) {
+		struct away_told *told = &driver->away_told[i];
+
+		if (told->hint && strcmp(told->hint, why->hint) == 0)
+			return told;
+	}
+	return NULL;
+}
+
+/* Journals what the wait is for, once, and not after the first failure: a retry that works at once
+ * is no news. */
 static void record_wait(struct driver *driver)
 {
 	struct event ev = { .kind = EV_DRIVER_WAITING };
+	struct away_told *told = find_told(driver);
 	AUTO(err_freep) struct err *unrecorded = NULL;
 
-	if (driver->away_recorded || driver->away_times < TOLD_FROM || driver->journal_fails ||
+	if (!told || told->recorded || driver->away_times < TOLD_FROM || driver->journal_fails ||
 	    !lease_is_mine(driver->lease) || driver->flow.state == FLOW_ENDED)
 		return;
 	EVENT_SET_STR(&ev, reason, driver->failure->message);
 	EVENT_SET_STR(&ev, hint, driver->failure->hint);
-	driver->away_recorded = driver_record(driver, &ev, &unrecorded) == 0;
-}
-
-/* True if another right is missing than the one that was told: its cure is another one. */
-static bool is_another_right(const struct driver *driver)
-{
-	const struct err *why = driver->failure;
-
-	return why->code == EXIT_REFUSED && why->hint &&
-	       (!driver->away_hint || strcmp(why->hint, driver->away_hint) != 0);
+	told->recorded = driver_record(driver, &ev, &unrecorded) == 0;
 }
 
 static void begin_wait(struct driver *driver)
@@ -85,15 +94,15 @@ static void begin_wait(struct driver *driver)
 	const struct driver_options *options = driver->options;
 	const char *hint = driver->failure->hint;
 
-	if (driver->away_since.ms > 0 && !is_another_right(driver))
-		return;
 	if (driver->away_since.ms == 0) {
+		again_forget(driver);
 		driver->away_since = clock_mono_now();
 		snprintf(driver->away_nonce, sizeof driver->away_nonce, "%s", driver->flow.nonce);
+	} else if (find_told(driver) || driver->away_told_count == AWAY_TOLD_MAX) {
+		return;
 	}
-	driver->away_recorded = false;
-	free(driver->away_hint);
-	driver->away_hint = hint ? mem_copy(hint) : NULL;
+	driver->away_told[driver->away_told_count++] =
+		(struct away_told){ .hint = hint ? mem_copy(hint) : NULL };
 	free(driver->away_why);
 	driver->away_why = mem_copy(driver->failure->message);
 	if (options->on_away)
@@ -110,6 +119,14 @@ static struct mono silent_since(const struct driver *driver)
 		spoke_at = driver->journal_spoke_at;
 	return has_job(driver) && spoke_at.ms > driver->away_since.ms ? spoke_at
 								      : driver->away_since;
+}
+
+void again_forget(struct driver *driver)
+{
+	while (driver->away_told_count)
+		free(driver->away_told[--driver->away_told_count].hint);
+	free(driver->away_why);
+	driver->away_why = NULL;
 }
 
 bool again_try(struct driver *driver)
@@ -148,12 +165,11 @@ void again_works(struct driver *driver)
 	struct event ev = { .kind = EV_DRIVER_WENT_ON };
 	AUTO(err_freep) struct err *unrecorded = NULL;
 	int64_t since = driver->away_since.ms;
-	bool news = driver->away_recorded || driver->away_times >= TOLD_FROM;
+	bool news = driver->away_times >= TOLD_FROM;
 
 	if (since == 0)
 		return;
 	driver->away_since.ms = driver->away_times = 0;
-	driver->away_recorded = false;
 	if (!news || driver->flow.state == FLOW_ENDED)
 		return;
 	EVENT_SET_STR(&ev, reason, driver->away_why);

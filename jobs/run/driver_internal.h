@@ -68,6 +68,14 @@ struct run_facts {
 				 */
 };
 
+#define AWAY_TOLD_MAX 8
+/* A failure that was told in this wait: its hint, which may be NULL; whether it is journalled as
+ * driver.waiting. */
+struct away_told {
+	char *hint;
+	bool recorded;
+};
+
 /*
  * The comment of each member says how a driver that takes the run over restores it: "journal" by
  * replay; "rebuilt" it is looked for or opened again, and nothing is decided by its loss; "own" it
@@ -141,14 +149,15 @@ struct driver {
 	bool goes_on;           /* the run existed before this driver: rebuilt */
 	bool took_over;         /* driver.took_over is journalled: own */
 	bool reaches_out;       /* a part of the run is kept by a service: rebuilt, from the plan */
-	/* Failures that are retried (again.c): since when, ms 0: no failure; how many in a row; of
-	 * the one that was told last, its message and hint; of the first, the attempt; whether
-	 * driver.waiting is journalled: own */
+	/* Failures that are retried (again.c): since when, ms 0: no failure; how many in a row; the
+	 * message of the one that was told last; of the first, the attempt; those that were told:
+	 * own */
 	struct mono away_since;
 	int64_t away_times;
-	char *away_why, *away_hint;
+	char *away_why;
 	char away_nonce[FLOW_ID_MAX];
-	bool away_recorded;
+	struct away_told away_told[AWAY_TOLD_MAX];
+	size_t away_told_count;
 	struct mono job_seen_at; /* when the engine last spoke of the job, ms 0: never: own */
 	/* The time when the journal last took an event or, with no refusal since, was read: own */
 	struct mono journal_spoke_at;
@@ -218,6 +227,7 @@ int driver_stop_job(struct driver *driver, enum phase phase, int64_t attempt, co
 bool again_try(struct driver *driver);
 /* All effects were carried out: the earlier failure is over. */
 void again_works(struct driver *driver);
+void again_forget(struct driver *driver); /* frees what was told */
 /* Like driver_keep(), for callers without an error to return. If it returns false, the failure is
  * retried later or the loop is left. */
 bool again_may_act(struct driver *driver);

@@ -225,8 +225,7 @@ void ready_release(struct driver *driver)
 	interrupt_ignore(driver);
 	loop_freep(&driver->loop);
 	secret_strv_freep(&driver->job_env);
-	free(driver->away_why);
-	free(driver->away_hint);
+	again_forget(driver);
 	free(driver->submit_words);
 	free(driver->stop_words);
 	free(driver->agent_prefix);

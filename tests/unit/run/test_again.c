@@ -78,8 +78,7 @@ static int tear_down(void **state)
 	loop_freep(&driver.loop);
 	lease_freep(&driver.lease);
 	journal_freep(&driver.journal);
-	free(driver.away_why);
-	free(driver.away_hint);
+	again_forget(&driver);
 	err_free(driver.failure);
 	return fs_remove_tree(dir, &err);
 }
@@ -141,6 +140,45 @@ static void a_wait_is_recorded_once_and_its_end(void **state)
 	again_works(&driver);
 	assert_int_equal(recorded.kind, EV_RUN_CREATED);
 	assert_int_equal(away, 1);
+}
+
+static void miss_right(const char *cure)
+{
+	recorded.kind = EV_RUN_CREATED;
+	fail_with(EXIT_REFUSED);
+	assert_int_equal(err_hint(&driver.failure, "%s", cure), -1);
+	assert_true(again_try(&driver));
+}
+
+static void rights_that_are_missing_by_turns_are_told_once_each(void **state)
+{
+	char cure[] = "allow A";
+
+	(void)state;
+	driver.submitted = true;
+	driver.flow.attempt_state = ATTEMPT_RUNNING;
+	miss_right("allow A");
+	miss_right("allow B");
+	assert_int_equal(away, 2);
+	assert_int_equal(recorded.kind, EV_DRIVER_WAITING);
+	miss_right("allow A"); /* told, but it was the first failure */
+	assert_int_equal(recorded.kind, EV_DRIVER_WAITING);
+	for (int i = 0; i < 4; i++) {
+		miss_right(i % 2 ? "allow A" : "allow B");
+		assert_int_equal(recorded.kind, EV_RUN_CREATED);
+	}
+	assert_int_equal(away, 2);
+	/* The number of rights that are kept in mind is limited; more are not told. */
+	for (int round = 0; round < 2; round++)
+		for (char last = 'C'; last <= 'Z'; last++) {
+			cure[strlen(cure) - 1] = last;
+			miss_right(cure);
+		}
+	assert_int_equal(away, AWAY_TOLD_MAX);
+	/* In another wait they are told anew. */
+	again_works(&driver);
+	miss_right("allow B");
+	assert_int_equal(away, AWAY_TOLD_MAX + 1);
 }
 
 static void assert_pauses(const int64_t *want, size_t count)
@@ -283,6 +321,7 @@ int main(void)
 		TEST(a_failure_that_does_not_pass_ends_a_driver_without_a_job),
 		TEST(a_failure_that_may_pass_is_tried_a_few_times_without_a_job),
 		TEST(a_wait_is_recorded_once_and_its_end),
+		TEST(rights_that_are_missing_by_turns_are_told_once_each),
 		TEST(it_waits_ever_longer_and_never_long_where_it_is_urgent),
 		TEST(after_its_time_is_over_a_driver_ends_unreachable),
 		TEST(a_wait_before_an_attempt_was_intended_does_not_count_against_it),
