@@ -250,22 +250,24 @@ static json_t *one_or_all(json_t *list)
 	return one;
 }
 
-/* Makes "S3PutObject1a2b3c" of "s3:PutObject" and what the statement says: a Sid has letters and
- * digits only. */
-static json_t *own_sid(const char *action, const json_t *statement)
+void policy_put_sid(json_t *statement)
 {
 	AUTO(sb_release) struct sb sid = SB_INIT;
+	const json_t *action = json_object_get(statement, "Action");
 	char hex[65];
 	bool is_first = true;
 
+	js_put(statement, "Sid", json_string(""));
 	js_digest(statement, hex);
-	for (const char *at = action; *at; at++) {
+	if (json_is_array(action))
+		action = json_array_get(action, 0);
+	for (const char *at = json_string_value(action); *at; at++) {
 		if (isalnum((unsigned char)*at))
 			sb_addc(&sid, is_first ? (char)toupper((unsigned char)*at) : *at);
 		is_first = !isalnum((unsigned char)*at);
 	}
 	sb_add(&sid, hex, SID_DIGITS);
-	return json_string(sid.text);
+	js_put_str(statement, "Sid", sid.text);
 }
 
 json_t *policy_statement(const char *sid, const struct policy_right *rights, size_t count,
@@ -287,6 +289,6 @@ json_t *policy_statement(const char *sid, const struct policy_right *rights, siz
 	if (count)
 		js_put(ret, "Condition", condition_of(&rights[0], names));
 	if (!sid && count)
-		js_put(ret, "Sid", own_sid(rights[0].action, ret));
+		policy_put_sid(ret);
 	return ret;
 }

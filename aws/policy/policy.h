@@ -63,6 +63,8 @@ bool policy_fits(const struct policy_right *a, const struct policy_right *b,
  * statements with different contents have different ones. */
 json_t *policy_statement(const char *sid, const struct policy_right *rights, size_t count,
 			 const struct policy_names *names);
+/* Gives a statement a Sid of its first action and its digest: "S3PutObject1a2b3c". */
+void policy_put_sid(json_t *statement);
 
 /* --- policy_cure.c --- */
 
@@ -80,5 +82,9 @@ struct policy_place {
  * allowed. */
 char *policy_cure(const struct aws_call *call, const struct policy_place *place,
 		  const char *message, bool bare);
+
+/* Finds the action that a service's message says is not allowed, and the resource, which may be
+ * NULL. False: the message names none, or an explicit deny forbids it. The caller frees both. */
+bool policy_said(const char *message, char **ret_action, char **ret_resource);
 
 #endif

@@ -12,6 +12,11 @@
 #define DEPTH_MAX   6
 #define ACCOUNT_LEN 12
 
+/* Words of AWS's messages. */
+#define PERFORM "not authorized to perform: "
+#define ON      "on resource: "
+#define DENY    "explicit deny"
+
 struct request_facts {
 	struct policy_names names;
 	char *source; /* owned */
@@ -181,14 +186,14 @@ static void keep_account(struct request_facts *facts, const char *arn)
 static void read_message(struct request_facts *facts, const char *message)
 {
 	size_t len;
-	const char *action = behind(message, "not authorized to perform: ", &len), *arn;
+	const char *action = behind(message, PERFORM, &len), *arn;
 
-	facts->has_deny = strstr(message, "explicit deny") != NULL;
+	facts->has_deny = strstr(message, DENY) != NULL;
 	if (action && len < sizeof facts->action) {
 		memcpy(facts->action, action, len);
 		facts->action[len] = '\0';
 	}
-	arn = behind(message, "on resource: ", &len);
+	arn = behind(message, ON, &len);
 	if (arn && text_starts(arn, "arn:")) {
 		facts->arn = mem_copy_n(arn, len);
 		keep_account(facts, facts->arn);
@@ -276,4 +281,17 @@ char *policy_cure(const struct aws_call *call, const struct policy_place *place,
 		return NULL;
 	statement = policy_statement(NULL, rights, count, &facts.names);
 	return js_line(statement);
+}
+
+bool policy_said(const char *message, char **ret_action, char **ret_resource)
+{
+	size_t len;
+	const char *action = behind(message, PERFORM, &len), *resource;
+
+	if (!action || strstr(message, DENY))
+		return false;
+	*ret_action = mem_copy_n(action, len);
+	resource = behind(action, ON, &len);
+	*ret_resource = resource ? mem_copy_n(resource, len) : NULL;
+	return true;
 }

@@ -219,6 +219,20 @@ static enum standing standing_report(const struct agent_config *config, struct s
 	return STANDS_OTHERS;
 }
 
+/* Whoever may not list the bucket is not told that no report is there: it can be written all the
+ * same, if none is. `err` has the refusal. */
+static int bring_unread(struct store *store, const char *key, const struct sb *text,
+			struct err **err)
+{
+	AUTO(err_freep) struct err *unwritten = NULL;
+
+	if ((*err)->code != EXIT_REFUSED ||
+	    store_put_if_absent(store, key, text->text, text->len, &unwritten) <= 0)
+		return -1;
+	err_freep(err);
+	return 0;
+}
+
 /* Uploads the report of a job without the claim, unless another job of the attempt reports with the
  * claim. Returns 0 if it is there, 1 if the other's stands, -1 with an error. */
 static int bring_humbly(const struct agent_config *config, struct store *store, const char *key,
@@ -230,7 +244,7 @@ static int bring_humbly(const struct agent_config *config, struct store *store, 
 		int done;
 
 		if (standing == STANDS_UNREAD)
-			return -1;
+			return bring_unread(store, key, text, err);
 		if (standing == STANDS_OTHERS)
 			return 1;
 		done = standing == STANDS_OURS

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -25,6 +26,10 @@
 /* Pauses after a failure. */
 #define RETRY_MS      5000
 #define RETRY_LAST_MS 1000
+
+/* The time for which what is left is tried at the end though the workspace refuses it, by an agent
+ * that never began the command. */
+#define REFUSED_MS 5000
 
 /* The time for which the last report waits for a flood in the log. */
 #define HOLD_MS 5000
@@ -55,9 +60,18 @@ struct rounds {
 	size_t uploaded;       /* bytes of that piece that are uploaded */
 	bool more;             /* the log has more than one round could upload */
 	struct series_upload series, usage;
+	struct err *refusal;    /* what the workspace refused first in this round */
+	struct mono refused_at; /* since when it refuses at the end; ms 0: it does not */
 	struct mono held_at; /* since when the last report waits for the log; ms 0: it does not */
 	struct mono begun, log_at, look_at, report_at, exchange_at, show_at; /* when each is due */
 };
+
+/* Keeps the error, and takes it over, if it is the first refusal of the round. */
+static void note_refusal(struct rounds *rounds, struct err **why)
+{
+	if (*why && (*why)->code == EXIT_REFUSED && !rounds->refusal)
+		rounds->refusal = TAKE(*why);
+}
 
 /* ---- the log ---- */
 
@@ -154,11 +168,14 @@ static bool find_piece(struct rounds *rounds)
 {
 	AUTO(auto_free) char *prefix = agent_config_node_key(rounds->config, LOG_FILE "/");
 	struct last_piece last = { .prefix = strlen(prefix) };
-	AUTO(err_freep) struct err *ignored = NULL;
+	AUTO(err_freep) struct err *why = NULL;
 	bool sealed;
 
-	if (store_list(rounds->store, prefix, note_piece, &last, &ignored) < 0 ||
-	    !find_base(rounds, &last))
+	if (store_list(rounds->store, prefix, note_piece, &last, &why) < 0) {
+		note_refusal(rounds, &why);
+		return false;
+	}
+	if (!find_base(rounds, &last))
 		return false;
 	sealed = last.size >= LOG_SEALED;
 	rounds->piece = last.from + (sealed ? last.size : 0);
@@ -180,10 +197,12 @@ static bool upload_piece(struct rounds *rounds, const char *bytes, size_t len)
 	AUTO(auto_free)
 	char *name = mem_format(LOG_FILE "/" LOG_OFFSET, (unsigned long long)rounds->piece);
 	AUTO(auto_free) char *key = agent_config_node_key(rounds->config, name);
-	AUTO(err_freep) struct err *ignored = NULL;
+	AUTO(err_freep) struct err *why = NULL;
 
-	if (store_put(rounds->store, key, bytes, len, &ignored) < 0)
+	if (store_put(rounds->store, key, bytes, len, &why) < 0) {
+		note_refusal(rounds, &why);
 		return false;
+	}
 	rounds->uploaded = len;
 	if (len >= LOG_SEALED) {
 		rounds->piece += len;
@@ -355,9 +374,10 @@ static bool due(struct mono *at, int64_t again_ms)
 
 static void upload_report(struct rounds *rounds)
 {
-	AUTO(err_freep) struct err *ignored = NULL;
-	int done = report_bring(rounds->config, rounds->store, &ignored);
+	AUTO(err_freep) struct err *why = NULL;
+	int done = report_bring(rounds->config, rounds->store, &why);
 
+	note_refusal(rounds, &why);
 	rounds->hands.report_due = done < 0;
 	rounds->others = done > 0;
 }
@@ -391,6 +411,7 @@ static bool upload(struct rounds *rounds)
 	struct carrier *hands = &rounds->hands;
 	bool log_there = true;
 
+	err_freep(&rounds->refusal);
 	if (hands->report_new)
 		rounds->report_at.ms = 0;
 	hands->report_new = false;
@@ -453,6 +474,24 @@ static bool go_round(struct rounds *rounds)
 	return false;
 }
 
+/* True if it is useless to go on: what an agent that never began the command wants to say stands in
+ * its output too, and its machine is paid for. */
+static bool gives_up(struct rounds *rounds)
+{
+	struct mono now = clock_mono_now();
+
+	if (!rounds->hands.last || rounds->hands.claimed || !rounds->refusal) {
+		rounds->refused_at.ms = 0;
+		return false;
+	}
+	if (rounds->refused_at.ms == 0)
+		rounds->refused_at = now;
+	if (now.ms - rounds->refused_at.ms < REFUSED_MS)
+		return false;
+	fprintf(stderr, "stoker-node: %s\n", rounds->refusal->message);
+	return true;
+}
+
 /* Waits for orders, `wait_ms` at most, and carries out what is there. Returns false if the agent is
  * gone: it may have been killed, and then only what the command printed is kept. */
 static bool obey(struct rounds *rounds, int64_t wait_ms)
@@ -501,6 +540,7 @@ static void release(struct rounds *rounds)
 	sb_release(&rounds->head);
 	sb_release(&rounds->orders.text);
 	auto_close(&rounds->log_fd);
+	err_freep(&rounds->refusal);
 }
 
 int uploader_work(const struct agent_config *config, const struct claim *claim, int news_fd,
@@ -536,7 +576,7 @@ int uploader_work(const struct agent_config *config, const struct claim *claim, 
 		return 1;
 	rounds.hands.store = rounds.store;
 	rounds.log_at.ms = rounds.begun.ms + LOG_MS;
-	while (!done && obey(&rounds, pause_of(&rounds)))
+	while (!done && !gives_up(&rounds) && obey(&rounds, pause_of(&rounds)))
 		done = go_round(&rounds);
 	return done ? 0 : 1;
 }

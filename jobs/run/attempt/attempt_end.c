@@ -9,6 +9,7 @@
 #include "jobs/base/text/text.h"
 #include "jobs/cache/verdict/cache_verdict.h"
 #include "jobs/flow/failure.h"
+#include "jobs/run/attempt/missed_right.h"
 #include "jobs/run/attempt/outputs.h"
 #include "jobs/run/attempt/unpassed.h"
 #include "jobs/run/attempt/versions.h"
@@ -333,6 +334,16 @@ static int gather_saves(struct attempt_watch *watch, json_t **ret, struct err **
 	return 0;
 }
 
+/* Returns a cure that this machine and the plan tell of, and not the evidence; NULL: none. */
+static char *find_cure(const struct attempt_watch *watch,
+		       const struct failure_classification *classification)
+{
+	const json_t *plan = watch->driver->plan;
+	char *ret = unpassed_hint(plan, watch->phase, classification);
+
+	return ret ? ret : missed_right_hint(plan, classification);
+}
+
 int attempt_end_record(struct attempt_watch *watch, const struct engine_status *status,
 		       struct err **err)
 {
@@ -340,7 +351,7 @@ int attempt_end_record(struct attempt_watch *watch, const struct engine_status *
 	AUTO(node_report_release) struct node_report report = { 0 };
 	AUTO(tasks_failed_release) struct tasks_failed failed = { 0 };
 	json_auto_t *outputs = NULL, *hosts = NULL, *saves = NULL;
-	AUTO(auto_free) char *unpassed = NULL;
+	AUTO(auto_free) char *found = NULL;
 	struct failure_classification classification;
 	struct event ev;
 	int64_t ended_ms;
@@ -377,13 +388,13 @@ int attempt_end_record(struct attempt_watch *watch, const struct engine_status *
 		EVENT_SET_STR(&ev, signature, classification.signature);
 	if (classification.node != classification.end_node)
 		EVENT_SET(&ev, cause_node, classification.node);
-	unpassed = unpassed_hint(watch->driver->plan, watch->phase, &classification);
+	found = find_cure(watch, &classification);
 	if (classification.class != CLASS_NONE || watch->unread) {
 		EVENT_SET_STR(&ev, evidence,
 			      classification.evidence[0] ? classification.evidence : NULL);
 		EVENT_SET_STR(&ev, hint, classification.hint[0] ? classification.hint : NULL);
-		if (unpassed)
-			EVENT_SET_STR(&ev, hint, unpassed);
+		if (found)
+			EVENT_SET_STR(&ev, hint, found);
 	}
 	failed.node = classification.node;
 	if (tasks_put_failed(watch, &failed, &ev, err) < 0)

@@ -62,8 +62,7 @@ static void end(void)
 	lease_freep(&driver.lease);
 	journal_freep(&driver.journal);
 	json_decref(driver.plan);
-	free(driver.away_why);
-	free(driver.away_hint);
+	again_forget(&driver);
 	assert_int_equal(fs_remove_tree(dir, &err), 0);
 }
 

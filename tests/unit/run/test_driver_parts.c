@@ -73,8 +73,7 @@ static void end_part(void)
 	loop_freep(&driver.loop);
 	lease_freep(&driver.lease);
 	free(driver.stop_words);
-	free(driver.away_why);
-	free(driver.away_hint);
+	again_forget(&driver);
 	err_freep(&driver.failure);
 	end();
 }

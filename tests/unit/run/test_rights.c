@@ -218,6 +218,62 @@ static void the_doctor_has_what_its_checks_call(void **state)
 			 "\"Condition\":{\"StringLikeIfExists\":{\"s3:prefix\":\"state/*\"}}}");
 }
 
+static void assert_missed(const char *text, const char *words, const char *want)
+{
+	json_auto_t *plan = plan_of(text);
+	AUTO(auto_free)
+	char *message = mem_format("ClientError: arn:aws:iam::1:role/x is not "
+				   "authorized to perform: %s",
+				   words);
+	AUTO(auto_free) char *line = rights_missed(plan, message);
+	json_auto_t *made = line ? json_loads(line, 0, NULL) : NULL;
+	AUTO(auto_free) char *sid = NULL, *is = NULL;
+
+	if (!want) {
+		assert_null(line);
+		return;
+	}
+	assert_non_null(made);
+	sid = mem_copy(js_str(made, "Sid"));
+	made = json_pack("{s:[o]}", "Statement", made);
+	is = statement(made, sid);
+	assert_string_equal(is, want);
+}
+
+static void what_a_service_misses_is_found_in_the_policies(void **state)
+{
+	(void)state;
+	/* Only the action and the resources that it is about; the condition stays. */
+	assert_missed(SAGEMAKER,
+		      "s3:ListBucket on resource: \"arn:aws:s3:::bbb\" because no identity-based "
+		      "policy allows the s3:ListBucket action",
+		      "{\"Action\":\"s3:ListBucket\",\"Resource\":\"arn:aws:s3:::bbb\","
+		      "\"Condition\":{\"StringLikeIfExists\":{\"s3:prefix\":\"w/*\"}}}");
+	assert_missed(SAGEMAKER, "S3:putobject on resource: arn:aws:s3:::bbb/w/runs/one/x",
+		      "{\"Action\":\"s3:PutObject\",\"Resource\":\"arn:aws:s3:::bbb/w/*\"}");
+	assert_missed(SAGEMAKER, "ecr:GetAuthorizationToken on resource: * because",
+		      "{\"Action\":\"ecr:GetAuthorizationToken\",\"Resource\":\"*\"}");
+	/* EC2 names no resource where an action has none. */
+	assert_missed(SAGEMAKER, "ec2:DescribeSubnets because no identity-based policy allows it",
+		      "{\"Action\":\"ec2:DescribeSubnets\",\"Resource\":\"*\"}");
+	assert_missed(BATCH,
+		      "secretsmanager:GetSecretValue on resource: "
+		      "arn:aws-cn:secretsmanager:cn-north-1:1:secret:team/a-a1B2c3",
+		      "{\"Action\":\"secretsmanager:GetSecretValue\",\"Resource\":"
+		      "\"arn:aws-cn:secretsmanager:*:1:secret:team/a-??????\"}");
+	/* Of one's own machine it is the right of whoever types. */
+	assert_missed(LOCAL, "s3:DeleteObject on resource: arn:aws:s3:::bbb/w/x",
+		      "{\"Action\":\"s3:DeleteObject\",\"Resource\":\"arn:aws:s3:::bbb/w/*\"}");
+	/* What no policy gives, and what none could. */
+	assert_missed(SAGEMAKER, "s3:PutObject on resource: arn:aws:s3:::bbb/other", NULL);
+	assert_missed(SAGEMAKER, "s3:PutBucketPolicy on resource: arn:aws:s3:::bbb", NULL);
+	assert_missed(SAGEMAKER,
+		      "s3:PutObject on resource: arn:aws:s3:::bbb/w/x with an explicit deny in a "
+		      "service control policy",
+		      NULL);
+	assert_missed(SAGEMAKER, "", NULL);
+}
+
 static void assert_refused(const char *text, enum rights_role role, const char *words)
 {
 	json_auto_t *plan = plan_of(text), *made = NULL;
@@ -267,6 +323,7 @@ int main(void)
 		cmocka_unit_test(a_submitter_to_sagemaker_names_jobs_and_passes_the_role),
 		cmocka_unit_test(partition_and_account_are_those_of_region_and_roles),
 		cmocka_unit_test(the_doctor_has_what_its_checks_call),
+		cmocka_unit_test(what_a_service_misses_is_found_in_the_policies),
 		cmocka_unit_test(roles_that_are_not_there_are_refused),
 		cmocka_unit_test(roles_are_taken_on_by_the_services_alone),
 	};
