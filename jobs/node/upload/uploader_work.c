@@ -27,8 +27,8 @@
 #define RETRY_MS      5000
 #define RETRY_LAST_MS 1000
 
-/* The time for which what is left is tried at the end though the workspace refuses it, by an agent
- * that never began the command. */
+/* The time for which what is left is tried at the end though the workspace refuses it, and has not
+ * let the log begin. */
 #define REFUSED_MS 5000
 
 /* The time for which the last report waits for a flood in the log. */
@@ -162,6 +162,13 @@ static bool find_base(struct rounds *rounds, const struct last_piece *last)
 	return true;
 }
 
+/* True if pieces need not be known, whose list was refused: the first start of whoever has the
+ * claim finds none. */
+static bool may_begin(const struct rounds *rounds, const struct err *why)
+{
+	return why->code == EXIT_REFUSED && rounds->hands.claimed && rounds->config->restart == 0;
+}
+
 /* Goes on with the last piece that is there: a reader of the log from far away stands in it, and
  * would never find pieces that begin elsewhere. */
 static bool find_piece(struct rounds *rounds)
@@ -171,7 +178,8 @@ static bool find_piece(struct rounds *rounds)
 	AUTO(err_freep) struct err *why = NULL;
 	bool sealed;
 
-	if (store_list(rounds->store, prefix, note_piece, &last, &why) < 0) {
+	if (store_list(rounds->store, prefix, note_piece, &last, &why) < 0 &&
+	    !may_begin(rounds, why)) {
 		note_refusal(rounds, &why);
 		return false;
 	}
@@ -474,13 +482,13 @@ static bool go_round(struct rounds *rounds)
 	return false;
 }
 
-/* True if it is useless to go on: what an agent that never began the command wants to say stands in
- * its output too, and its machine is paid for. */
+/* True if it is useless to go on: whoever never had the rights will hardly get them now, what the
+ * agent wants to say stands in its output too, and its machine is paid for. */
 static bool gives_up(struct rounds *rounds)
 {
 	struct mono now = clock_mono_now();
 
-	if (!rounds->hands.last || rounds->hands.claimed || !rounds->refusal) {
+	if (!rounds->hands.last || (rounds->hands.claimed && rounds->listed) || !rounds->refusal) {
 		rounds->refused_at.ms = 0;
 		return false;
 	}
