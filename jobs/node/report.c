@@ -296,7 +296,7 @@ int report_bring(const struct agent_config *config, struct store *store, struct 
 
 void report_complain(const char *fmt, ...)
 {
-	AUTO(sb_release) struct sb text = SB_INIT_MAX(400);
+	AUTO(sb_release) struct sb text = SB_INIT_MAX(1000);
 	va_list args;
 
 	va_start(args, fmt);

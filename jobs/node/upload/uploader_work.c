@@ -2,7 +2,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -496,7 +495,7 @@ static bool gives_up(struct rounds *rounds)
 		rounds->refused_at = now;
 	if (now.ms - rounds->refused_at.ms < REFUSED_MS)
 		return false;
-	fprintf(stderr, "stoker-node: %s\n", rounds->refusal->message);
+	report_complain("%s", rounds->refusal->message);
 	return true;
 }
 
