@@ -170,8 +170,8 @@ static void rights_that_are_missing_by_turns_are_told_once_each(void **state)
 	assert_int_equal(away, 2);
 	/* The number of rights that are kept in mind is limited; more are not told. */
 	for (int round = 0; round < 2; round++)
-		for (char last = 'C'; last <= 'Z'; last++) {
-			cure[strlen(cure) - 1] = last;
+		for (int last = 'C'; last <= 'Z'; last++) {
+			cure[strlen(cure) - 1] = (char)last;
 			miss_right(cure);
 		}
 	assert_int_equal(away, AWAY_TOLD_MAX);
