@@ -293,11 +293,12 @@ int cmd_doctor(const struct args *args, struct err **err)
 	AUTO(journal_freep) struct journal *journal = NULL;
 	AUTO(spec_freep) struct spec *spec = NULL;
 	AUTO(plan_freep) struct plan *plan = NULL;
-	AUTO(err_freep) struct err *unread = NULL;
+	AUTO(err_freep) struct err *unread = NULL, *no_region = NULL;
 	AUTO(auto_free) char *version = versions();
 	json_auto_t *findings = NULL;
 	struct doctor_options options = { .versions = version };
 	size_t counts[STK_LENGTH(states)] = { 0 };
+	bool late_region;
 	int code;
 
 	if (args->given[OPT_POLICY] || args->given[OPT_TRUST])
@@ -309,12 +310,14 @@ int cmd_doctor(const struct args *args, struct err **err)
 	cancel_after(0);
 	if (code < 0)
 		return -1;
+	late_region = unread && !aws_region(&no_region);
 	if (args->operand_count > 0)
 		code = spec_args_plan(args, journal, &spec, &plan, err);
 	if (code != 0)
 		return code;
 	options.plan = plan ? plan->json : NULL;
 	options.state_dir = journal_dir(journal);
+	options.state_why = late_region ? unread : NULL;
 	options.state_url = journal_is_remote(journal) ? journal_url(journal) : NULL;
 	options.read_only = args->given[OPT_READ_ONLY];
 	options.only = args->value[OPT_ONLY];

@@ -151,7 +151,7 @@ static int check_profile(struct err **err)
 			settings.profile);
 }
 
-/* Finds the endpoint; keys of a services section are in lower case. */
+/* Keys of a services section are in lower case. */
 static const char *section_endpoint(const char *services, const char *suffix)
 {
 	AUTO(auto_free) char *key = mem_format("%s.endpoint_url", suffix);
@@ -161,6 +161,7 @@ static const char *section_endpoint(const char *services, const char *suffix)
 	return profile_value(settings.config, "services", services, key);
 }
 
+/* Returns the endpoint of a service, and where it was found, which the service's name follows. */
 static const char *find_endpoint(const char *suffix, const char **ret_from)
 {
 	AUTO(auto_free) char *name = mem_format("AWS_ENDPOINT_URL_%s", suffix);
@@ -172,12 +173,12 @@ static const char *find_endpoint(const char *suffix, const char **ret_from)
 		    ? aws_env_true("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS")
 		    : ignore && strcasecmp(ignore, "true") == 0)
 		return NULL;
-	*ret_from = "AWS_ENDPOINT_URL";
+	*ret_from = url ? "AWS_ENDPOINT_URL_" : "AWS_ENDPOINT_URL for ";
 	if (!url)
 		url = aws_env("AWS_ENDPOINT_URL");
 	if (url)
 		return url;
-	*ret_from = "endpoint_url of the profile";
+	*ret_from = "endpoint_url of the profile for ";
 	if (services && settings.config)
 		url = section_endpoint(services, suffix);
 	return url && *url ? url : merged(settings.profile, "endpoint_url");
@@ -206,7 +207,7 @@ static int read_endpoints(struct err **err)
 		if (!url)
 			continue;
 		if (!is_endpoint(url)) {
-			err_set(err, EXIT_REFUSED, "%s for %s is not a URL of a service", from,
+			err_set(err, EXIT_REFUSED, "%s%s is not a URL of a service", from,
 				suffixes[i]);
 			return err_hint(err, "write https://HOST or http://HOST:PORT, without a "
 					     "name or password in it");

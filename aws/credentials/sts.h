@@ -30,7 +30,9 @@ int sts_assume_role_by_token(const struct sts_role *role, const char *token,
 int sts_account(char **ret, struct err **err);
 /* The same, and whose the credentials are, NULL if STS does not say; the caller frees both. */
 int sts_identity(char **ret_account, char **ret_arn, struct err **err);
-/* EXIT_REFUSED if the account is not `account`; if that is NULL, nothing is asked. */
+/* EXIT_REFUSED if `found`, that of the credentials, is not `account`. */
+int sts_check_account(const char *found, const char *account, struct err **err);
+/* The same of whoever asks; if that is NULL, nothing is asked. */
 int sts_require_account(const char *account, struct err **err);
 
 /* --- between the two --- */

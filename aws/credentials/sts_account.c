@@ -34,20 +34,26 @@ int sts_identity(char **ret_account, char **ret_arn, struct err **err)
 	return 0;
 }
 
-int sts_require_account(const char *account, struct err **err)
+int sts_check_account(const char *found, const char *account, struct err **err)
 {
 	AUTO(credentials_release) struct credentials ours = { 0 };
-	AUTO(auto_free) char *found = NULL;
 
-	if (!account)
-		return 0;
-	if (credentials_get(&ours, err) < 0 || sts_account(&found, err) < 0)
-		return -1;
 	if (strcmp(found, account) == 0)
 		return 0;
+	if (credentials_get(&ours, err) < 0)
+		return -1;
 	err_set(err, EXIT_REFUSED, "the AWS credentials (%s) are of account %s, not %s",
 		ours.provider, found, account);
 	err_hint(err, "choose a profile of account %s with --profile, or correct aws.account",
 		 account);
 	return err_field(err, "aws.account");
+}
+
+int sts_require_account(const char *account, struct err **err)
+{
+	AUTO(auto_free) char *found = NULL;
+
+	if (!account)
+		return 0;
+	return sts_account(&found, err) < 0 ? -1 : sts_check_account(found, account, err);
 }

@@ -393,12 +393,18 @@ static enum http_failure failure_of(CURLcode code, bool begun)
 	}
 }
 
+/* True if libcurl cannot take the proxy's address. Another try would find the same. */
+static bool has_bad_proxy(const struct http_transfer *transfer)
+{
+	static const char words[] = "Unsupported proxy";
+
+	return strncmp(transfer->curl_message, words, strlen(words)) == 0;
+}
+
 /* Returns libcurl's own message unless it may show a proxy's address: that can hold a password. */
 static const char *words_of(const struct http_transfer *transfer, CURLcode code)
 {
-	static const char bad_proxy[] = "Unsupported proxy";
-
-	if (strncmp(transfer->curl_message, bad_proxy, strlen(bad_proxy)) == 0)
+	if (has_bad_proxy(transfer))
 		return "the address of the proxy is invalid";
 	if (!transfer->curl_message[0] || strchr(transfer->curl_message, '@'))
 		return curl_library.easy_strerror(code);
@@ -410,7 +416,9 @@ void http_transfer_end(struct http_transfer *transfer, CURLcode code)
 	struct http_reply *reply = &transfer->reply;
 
 	curl_library.easy_getinfo(transfer->easy, CURLINFO_RESPONSE_CODE, &reply->status);
-	reply->failure = transfer->stopped ? transfer->stopped : failure_of(code, transfer->begun);
+	reply->failure = transfer->stopped	   ? transfer->stopped
+			 : has_bad_proxy(transfer) ? HTTP_REFUSED
+						   : failure_of(code, transfer->begun);
 	if (reply->failure == HTTP_OK && reply->status < 200) {
 		reply->failure = HTTP_BROKEN; /* nothing but preliminary replies */
 		stop(transfer, HTTP_BROKEN, "no status");

@@ -4,8 +4,8 @@ them, writes nothing but its probes, and leaves none. A right that is missing ma
 import pytest
 from aws import ACCESS
 from batch_job import IMAGE
-from bucket_job import BUCKET, BucketJob
-from examined import FOLDER, Examined, ExaminedSagemaker, Looked, bad
+from bucket_job import BUCKET
+from examined import FOLDER, Examined, ExaminedLocal, ExaminedSagemaker, bad
 
 EFA = {"templates": {"eight": {"efa": 8}, "four": {"efa": 4}}}
 DIGEST = "sha256:" + "ab" * 32
@@ -164,12 +164,8 @@ def test_nothing_fails_on_sagemaker(aws, tmp_path, what):
     assert bool(unknown) == what.startswith("no right"), unknown
 
 
-class Local(Looked, BucketJob):
-    pass
-
-
 def test_nothing_fails_here_with_everything_in_buckets(aws, tmp_path):
-    job = Local(tmp_path / "project", aws)
+    job = ExaminedLocal(tmp_path / "project", aws)
     assert look(job) == []
     assert {row["state"] for row in look(job, "--read-only")} == {"unknown"}
     assert BUCKET in job.url["cache"]

@@ -2,8 +2,9 @@
 test changes it."""
 
 import stoker as cli
+from aws import OTHER_ACCESS, OTHER_SECRET
 from batch_job import BatchJob
-from bucket_job import BUCKET
+from bucket_job import BUCKET, BucketJob
 from sagemaker_job import SagemakerJob
 
 FOLDER = ".stoker-doctor/"
@@ -28,11 +29,11 @@ class Looked:
 
     def probes(self):
         """By their keys alone: a fault may strike who reads them."""
-        pages = self.aws.client().get_paginator("list_objects_v2").paginate(Bucket=BUCKET)
+        pages = self.aws.client(access=OTHER_ACCESS, secret=OTHER_SECRET).get_paginator("list_objects_v2").paginate(Bucket=BUCKET)
         return [row["Key"] for page in pages for row in page.get("Contents", []) if FOLDER in row["Key"]]
 
     def uploads(self):
-        return self.aws.client().list_multipart_uploads(Bucket=BUCKET).get("Uploads", [])
+        return self.aws.client(access=OTHER_ACCESS, secret=OTHER_SECRET).list_multipart_uploads(Bucket=BUCKET).get("Uploads", [])
 
     def found(self, check, state="fail", **account):
         """What a check of such an account says; nothing has an effect. Once the account is as it was, it is well."""
@@ -77,3 +78,7 @@ class Examined(Looked, BatchJob):
 class ExaminedSagemaker(Looked, SagemakerJob):
     def in_network(self, **more):
         self.write(sagemaker={**self.spec["sagemaker"], "vpc": {"subnets": ["subnet-1"], "security_groups": ["sg-1"]}, **more})
+
+
+class ExaminedLocal(Looked, BucketJob):
+    """On this machine, with everything in buckets."""

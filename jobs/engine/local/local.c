@@ -73,10 +73,12 @@ static int local_check(struct engine *engine, struct err **err)
 		path = parent;
 	}
 	if (!fs_is_dir(path))
-		return fs_error(err, ENOTDIR, "cannot use the workspace '%s'", local->root);
-	if (access(path, W_OK | X_OK) < 0)
-		return fs_error(err, errno, "cannot write to the workspace '%s'", local->root);
-	return 0;
+		fs_error(err, ENOTDIR, "cannot use the workspace '%s'", local->root);
+	else if (access(path, W_OK | X_OK) < 0)
+		fs_error(err, errno, "cannot write to the workspace '%s'", local->root);
+	else
+		return 0;
+	return err_field(err, "workspace");
 }
 
 /* A directory store keeps no modes; programs must be made executable. */

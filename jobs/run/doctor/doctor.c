@@ -94,6 +94,7 @@ static void talk_free(struct doctor_talk *talk)
 	json_decref(talk->plan);
 	free(talk->on);
 	free(talk->versions);
+	err_free(talk->state_why);
 	free(talk->state_dir);
 	free(talk);
 }
@@ -184,6 +185,8 @@ static struct doctor_talk *add_talk(struct examination *all, enum doctor_kind ki
 		.needs_aws = all->needs_aws,
 		.findings = json_array(),
 	};
+	if (options->state_why)
+		(void)!err_again(&course->talk->state_why, options->state_why);
 	all->courses = mem_grow(all->courses, all->count + 1, sizeof(struct talk_course *));
 	all->courses[all->count++] = course;
 	return course->talk;

@@ -22,6 +22,7 @@
 
 /* All is borrowed until doctor_examine() returns. */
 struct doctor_options {
+	const struct err *state_why; /* why the state cannot be opened as runs do; NULL: it can */
 	const char *versions;  /* of this program and its libraries, for people */
 	const json_t *plan;    /* NULL: no spec */
 	const char *state_dir; /* folder of the state on this machine */

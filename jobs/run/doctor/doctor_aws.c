@@ -2,10 +2,12 @@
  * certificates, account, clock. */
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 #include "aws/credentials/credentials.h"
 #include "aws/credentials/settings.h"
+#include "aws/credentials/sts.h"
 #include "aws/date.h"
 #include "aws/operation.h"
 #include "aws/xml.h"
@@ -117,6 +119,35 @@ static void add_variable(const char *name, struct sb *words)
 			at ? at : value);
 }
 
+static bool is_proxy_scheme(const char *value, size_t len)
+{
+	static const char *const names[] = { "http",    "https",  "socks4",
+					     "socks4a", "socks5", "socks5h" };
+
+	for (size_t i = 0; i < STK_LENGTH(names); i++)
+		if (strlen(names[i]) == len && strncasecmp(value, names[i], len) == 0)
+			return true;
+	return false;
+}
+
+/* True if libcurl can take it for a proxy: [SCHEME://][NAME:PASSWORD@]HOST[:PORT]. */
+static bool is_proxy(const char *value)
+{
+	const char *scheme = strstr(value, "://"), *at = strrchr(value, '@');
+	const char *host = at ? at + 1 : scheme ? scheme + 3 : value;
+	const char *end = host + strcspn(host, *host == '[' ? "]" : ":/");
+
+	for (const char *c = value; *c; c++)
+		if ((unsigned char)*c <= ' ')
+			return false;
+	if (end == host || (scheme && !is_proxy_scheme(value, (size_t)(scheme - value))))
+		return false;
+	end += *end == ']';
+	if (*end == ':')
+		end += 1 + strspn(end + 1, "0123456789");
+	return *end == '\0' || *end == '/';
+}
+
 /* libcurl reads them; HTTP_PROXY in capitals it does not. */
 void doctor_aws_proxy(struct doctor_talk *talk)
 {
@@ -125,8 +156,21 @@ void doctor_aws_proxy(struct doctor_talk *talk)
 					     "NO_PROXY" };
 	AUTO(sb_release) struct sb words = SB_INIT;
 
-	for (size_t i = 0; i < STK_LENGTH(names); i++)
+	for (size_t i = 0; i < STK_LENGTH(names); i++) {
+		const char *value = getenv(names[i]);
+
 		add_variable(names[i], &words);
+		if (value && *value && strncasecmp(names[i], "no", 2) != 0 && !is_proxy(value)) {
+			AUTO(auto_free)
+			char *cure = mem_format("write http://HOST:PORT in %s, or unset it",
+						names[i]);
+
+			doctor_finding(talk, DOCTOR_FAIL, cure,
+				       "%s is not the address of a proxy: no request can be sent",
+				       names[i]);
+			return;
+		}
+	}
 	doctor_finding(talk, DOCTOR_OK, NULL, "%s", words.len > 0 ? words.text : "no proxy");
 }
 
@@ -225,6 +269,7 @@ void doctor_aws_account(struct doctor_talk *talk)
 {
 	const struct identity *identity = identity_of(talk);
 	const char *wanted = json_string_value(js_path(talk->plan, "spec.aws.account"));
+	AUTO(err_freep) struct err *why = NULL;
 
 	if (identity->why)
 		doctor_finding_of(talk, identity->why, "sts:GetCallerIdentity");
@@ -232,11 +277,8 @@ void doctor_aws_account(struct doctor_talk *talk)
 		doctor_finding(talk, DOCTOR_UNKNOWN,
 			       "check that AWS_ENDPOINT_URL leads to the service",
 			       "the reply of sts names no account");
-	else if (wanted && strcmp(wanted, identity->account) != 0)
-		doctor_finding(talk, DOCTOR_FAIL,
-			       "choose another profile with --profile, or correct aws.account",
-			       "the AWS credentials are of account %s, not %s", identity->account,
-			       wanted);
+	else if (wanted && sts_check_account(identity->account, wanted, &why) < 0)
+		doctor_finding_of(talk, why, NULL);
 	else
 		doctor_finding(talk, DOCTOR_OK, NULL, "account %s%s%s", identity->account,
 			       identity->arn ? ", as " : "", identity->arn ? identity->arn : "");

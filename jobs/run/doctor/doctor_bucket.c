@@ -130,8 +130,9 @@ static struct bucket *bucket_of(struct doctor_talk *talk)
 		talk->release = bucket_release;
 		bucket->key = own_key();
 		if (s3_parse_url(talk->on, &bucket->name, &bucket->prefix, &bucket->why) == 0 &&
-		    store_open(talk->on, &bucket->store, &bucket->why) == 0)
-			(void)!aws_open(&bucket->aws, &bucket->why);
+		    store_open(talk->on, &bucket->store, &bucket->why) == 0 &&
+		    aws_open(&bucket->aws, &bucket->why) == 0)
+			aws_set_place(bucket->aws, bucket->name, bucket->prefix);
 	}
 	if (!bucket->why)
 		return bucket;

@@ -6,6 +6,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "aws/http/curl_library.h"
 #include "jobs/base/fs/fs.h"
 #include "jobs/base/process/proc.h"
 #include "jobs/base/text/text.h"
@@ -18,9 +19,15 @@
 #define ROOM_LEAST  ((uint64_t)64 << 20)
 #define ROOM_LITTLE ((uint64_t)1 << 30)
 
+/* libcurl is loaded when it is needed: who uses no AWS needs none. */
 void doctor_here_version(struct doctor_talk *talk)
 {
-	doctor_finding(talk, DOCTOR_OK, NULL, "%s", talk->versions);
+	AUTO(err_freep) struct err *why = NULL;
+
+	if (talk->needs_aws && curl_library_load(&why) < 0)
+		doctor_finding_of(talk, why, NULL);
+	else
+		doctor_finding(talk, DOCTOR_OK, NULL, "%s", talk->versions);
 }
 
 void doctor_here_agent(struct doctor_talk *talk)
@@ -119,7 +126,9 @@ void doctor_here_state(struct doctor_talk *talk)
 	struct statfs fs;
 	const char *name;
 
-	if (!fs_is_dir(at))
+	if (talk->state_why)
+		doctor_finding_of(talk, talk->state_why, NULL);
+	else if (!fs_is_dir(at))
 		tell_errno(talk, ENOTDIR, "use the state", talk->state_dir);
 	else if (access(at, W_OK | X_OK) < 0)
 		tell_errno(talk, errno, "write to the state", talk->state_dir);

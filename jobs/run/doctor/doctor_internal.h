@@ -42,6 +42,7 @@ struct doctor_talk {
 	char *on;                     /* what it is about; NULL: nothing in particular */
 	json_t *plan;                 /* as the jobs at hand see it; owned; NULL: no spec */
 	char *versions, *state_dir;   /* owned */
+	struct err *state_why;        /* see doctor.h; owned */
 	bool read_only, needs_aws;
 	const char *what, *field; /* of a place: what it is to the run, and where the spec has it */
 	json_t *findings;         /* owned */

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "aws/credentials/settings.h"
 #include "jobs/base/fs/fs.h"
 #include "jobs/base/text/text.h"
 #include "jobs/run/journal/journal_internal.h"
@@ -127,6 +128,17 @@ static int open_dir(struct journal *journal, const char *url, enum journal_mode 
 	return journal->ops->open(where, mode, &journal->store, err);
 }
 
+/* The state is opened before the spec is read: a region in the spec comes too late. */
+static int hint_at_region(struct err **err)
+{
+	AUTO(err_freep) struct err *unset = NULL;
+
+	if ((*err)->code == EXIT_REFUSED && !aws_region(&unset))
+		err_hint(err, "give --region, or set AWS_REGION, or region in the profile: the "
+			      "state is opened before the spec is read");
+	return -1;
+}
+
 /* Opens remote objects; files that belong to them have a folder on this machine. */
 static int open_remote(struct journal *journal, const char *url, enum journal_mode mode,
 		       struct err **err)
@@ -147,7 +159,7 @@ static int open_remote(struct journal *journal, const char *url, enum journal_mo
 	}
 	if (mode == JOURNAL_LATER)
 		return 0;
-	return journal->ops->open(url, mode, &journal->store, err);
+	return journal->ops->open(url, mode, &journal->store, err) < 0 ? hint_at_region(err) : 0;
 }
 
 static int journal_open_at(const char *url, enum journal_mode mode, struct journal **ret,

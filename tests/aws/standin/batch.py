@@ -160,6 +160,14 @@ def update_queue(call):
     return reply({"jobQueueName": queue["jobQueueName"], "jobQueueArn": queue["jobQueueArn"]})
 
 
+def update_environment(call):
+    environment = found_in(state_of(call).environments, call.params["computeEnvironment"], "Compute environment")
+    environment.update({name: value for name, value in call.params.items() if name == "state"})
+    environment["computeResources"].update(call.params.get("computeResources", {}))
+    call.effect = True
+    return reply({name: environment[name] for name in ("computeEnvironmentName", "computeEnvironmentArn")})
+
+
 # Jobs
 
 def submit(call):
@@ -263,6 +271,7 @@ HANDLERS = {
     "CreateComputeEnvironment": create_named("environments", "computeEnvironmentName", "computeEnvironmentArn",
                                              "compute-environment", {"status": "VALID", "statusReason":
                                                                      "ComputeEnvironment Healthy"}),
+    "UpdateComputeEnvironment": update_environment,
     "DescribeComputeEnvironments": describe_named("environments", "computeEnvironments", "computeEnvironments"),
     "CreateJobQueue": create_named("queues", "jobQueueName", "jobQueueArn", "job-queue",
                                    {"status": "VALID", "state": "ENABLED"}),

@@ -62,6 +62,7 @@ SETTINGS = {
     "checkpoints_return": True,  # a training job begins with what lies at its CheckpointConfig
     "limits": {},                # operation → requests in any second; beyond that it is throttled
     "policies": {},              # whose → what they may do; see rights.py
+    "bucket_keys": {},           # bucket → ARN of the key that it encrypts by unless told otherwise
     "ec2": {}, "iam_roles": {}, "quotas": {},  # what the account has; see ec2.py, roles.py, quotas.py
     "roles": {}, "web_identity": {}, "imds": {}, "container": {}, "sso": {},  # see sts.py, metadata.py
 }

@@ -1,6 +1,7 @@
 """Which rights a request needs, by AWS's Service Authorization Reference, and whether the policy of its keys gives
 them. The setting `policies` says whose policy is which: an access key, or the ARN of a user or role → a policy, or a
-list of them. Whoever has none may do everything."""
+list of them. Whoever has none may do everything. The setting `bucket_keys` says by which key of KMS a bucket encrypts
+what is written to it."""
 
 import json
 from urllib.parse import unquote
@@ -19,6 +20,9 @@ BUCKET = {  # of S3, on a bucket
     "ListMultipartUploads": "ListBucketMultipartUploads", "CreateBucket": "CreateBucket",
     "DeleteBucket": "DeleteBucket", "GetBucketLocation": "GetBucketLocation",
     "GetBucketVersioning": "GetBucketVersioning"}
+KEYED = {"PutObject": ("GenerateDataKey",), "CopyObject": ("GenerateDataKey",), "GetObject": ("Decrypt",),
+         "CreateMultipartUpload": ("GenerateDataKey",), "UploadPart": ("GenerateDataKey", "Decrypt"),
+         "CompleteMultipartUpload": ("Decrypt",)}
 READS = ("GetObject", "HeadObject", "CopyObject", "UploadPartCopy")  # 403 for a missing object without ListBucket
 # Other services: operation → the resource that its action, of the same name, is on; "*": it has no type.
 TRAINING, DEFINITION = "sagemaker:training-job/{TrainingJobName}", "batch:job-definition/{jobDefinitionName}"
@@ -95,6 +99,8 @@ def of_s3(call):
             yield Right("s3:GetObject", f"{bucket}/{call.key}")
         if source := call.header("x-amz-copy-source"):
             yield Right("s3:GetObject", f"arn:aws:s3:::{unquote(source).lstrip('/')}")
+        if key := call.front.settings["bucket_keys"].get(call.bucket):
+            yield from (Right(f"kms:{each}", key) for each in KEYED.get(call.operation, ()))
     elif call.operation in BUCKET:
         prefix = call.query.get("prefix") if call.operation.startswith("ListObjects") else None
         yield Right(f"s3:{BUCKET[call.operation]}", bucket, {} if prefix is None else {"s3:prefix": prefix})
@@ -160,7 +166,7 @@ def unknown(call):
 def refusal(call, right, verdict):
     why = f"with an explicit deny in an identity-based policy: {right.action}" if verdict == iam.FORBIDDEN \
         else f"because no identity-based policy allows the {right.action} action"
-    resource = json.dumps(right.resource) if call.service == "s3" else right.resource
+    resource = json.dumps(right.resource) if right.action.startswith("s3:") else right.resource
     return errors.generic("denied", call.protocol, f"User: {call.who.arn} is not authorized to perform: {right.action} "
                           f"on resource: {resource} {why}", call.service)
 
