@@ -416,7 +416,7 @@ void http_transfer_end(struct http_transfer *transfer, CURLcode code)
 	struct http_reply *reply = &transfer->reply;
 
 	curl_library.easy_getinfo(transfer->easy, CURLINFO_RESPONSE_CODE, &reply->status);
-	reply->failure = transfer->stopped	   ? transfer->stopped
+	reply->failure = transfer->stopped         ? transfer->stopped
 			 : has_bad_proxy(transfer) ? HTTP_REFUSED
 						   : failure_of(code, transfer->begun);
 	if (reply->failure == HTTP_OK && reply->status < 200) {

@@ -6,12 +6,14 @@ from pathlib import Path
 
 import pytest
 from examined import FOLDER
-from planted import ENGINES, GROUPS
+from planted import ENGINES, GROUPS, here, nodes, sagemaker
 from planting import Patient
 from project import SUPPORT
 
-CHECKS = SUPPORT.parents[1] / "jobs/run/doctor/checks.def"
+ROOT = SUPPORT.parents[1]
+CHECKS = ROOT / "jobs/run/doctor/checks.def"
 ROW = re.compile(r'^CHECK\("([\w.]+)",\s*\w+,\s*\w+,\s*(?:NULL|ASKS\([^)]*\)),\s*(?:NULL|"([\w ]+)")', re.MULTILINE)
+ASKS = re.compile(ROW.pattern.replace("(?:NULL|ASKS", "(NULL|ASKS"), re.MULTILINE)
 # Those of roles have a file of their own.
 ROLES = re.compile(r'"(role\.\w+)", state="fail"|found\("(role\.\w+)"')
 
@@ -84,3 +86,33 @@ def test_each_check_has_a_fault():
     assert [row for row in rows if not any(
         name == row[0] and (not row[1] or engine in row[1].split()) for name, engine in planted)] == []
     assert sum(len(group.faults) for group in GROUPS.values()) >= 45
+
+
+# --- services that say nothing ---
+
+SERVICE = dict(re.findall(r"^OPERATION\((\w+), (\w+),", (ROOT / "aws/operations.def").read_text(), re.MULTILINE))
+SILENT = {"batch": nodes, "ec2": nodes, "ecr": nodes, "servicequotas": sagemaker, "sts": nodes, "s3": here}
+NOT_HERE = {"iam"}  # with the checks of roles
+
+
+def asking():
+    """(check, engines, services that it asks) of each row."""
+    for name, asks, engines in ASKS.findall(CHECKS.read_text()):
+        yield name, engines, {SERVICE[each].lower().replace("quotas", "servicequotas") for each in re.findall(
+            r"AWS_(\w+)", asks)}
+
+
+@pytest.mark.parametrize("service", SILENT)
+def test_a_silent_service_costs_its_own_findings_alone(aws, tmp_path, service):
+    job, engine = SILENT[service](aws, tmp_path / "project"), ENGINES[SILENT[service]]
+    aws.fault("hang", service=service, count=0, seconds=3600)
+    findings = job.doctor()
+    assert {row["check"] for row in findings if row["state"] != "ok"} == {
+        name for name, engines, services in asking() if service in services and engine in (engines or engine)}
+    assert {row["state"] for row in findings} == {"ok", "unknown"}
+    job.stop()
+    assert job.probes() == []
+
+
+def test_each_service_is_silent_once():
+    assert {*SILENT} | NOT_HERE == set().union(*(services for _, _, services in asking()))

@@ -91,8 +91,8 @@ BATCH = {
         {"launchTemplateName": "eight", "targetInstanceTypes": ["trn1.32xlarge"]}]}),
     "subnets of which one offers the type": several(large(2, subnets=["subnet-1", "subnet-2"]), account(ec2={
         **EFA, "subnets": {"subnet-2": {"zone": "b"}}, "offerings": {"trn1.32xlarge": ["a"]}})),
-    "quotas that just suffice": several(large(2), account(quotas={"L-2C3B7624": 256})),
-    "Spot, one node": queue(kind="SPOT"),
+    "quotas that just suffice": several(large(2), account(quotas={"L-2C3B7624": 256, "L-6B0D517C": 0, "L-DB2E81BA": 0})),
+    "Spot, one node": several(queue(kind="SPOT"), account(quotas={"L-2C3B7624": 0})),
     "fair share": queue(policy=True),
     "two environments": two_environments,
     "one g5.12xlarge": gpus("g5.12xlarge", 1, None),
@@ -117,9 +117,9 @@ BATCH = {
         "ec2:*", "servicequotas:*", "iam:*", "batch:Describe*", "ecr:*", "sts:AssumeRole")),
 }
 SAGEMAKER = {
-    "one machine": several(),
+    "one machine": account(quotas={"ml.c5.xlarge for training warm pool usage": 0}),
     "two trn1.32xlarge": fields(resources={"instance": "ml.trn1.32xlarge", "nodes": 2}),
-    "Spot": fields(sagemaker={"spot": True}),
+    "Spot": several(fields(sagemaker={"spot": True}), account(quotas={"ml.c5.xlarge for training job usage": 0})),
     "a warm pool": fields(sagemaker={"warm_pool": "10m"}),
     "a short run": several(fields(sagemaker={"max_runtime": "1h"}), account(quotas={"Longest run time for a training job": 3600})),
     "a VPC with NAT": ExaminedSagemaker.in_network,

@@ -9,7 +9,7 @@ from batch_job import IMAGE
 from examined import Examined, ExaminedLocal, ExaminedSagemaker
 from planting import (account_has, agent_of_another_folder, both, broken_library, cleared, ends_soon, environment_changes,
                       fair_share, far_bucket, fault, field, field_is, give_share, image_of_aws, install, keys, make_bucket, make_room,
-                      no_room, other_env, push, queue, queue_changes, raised, remove_field, rights_but,
+                      no_room, other_env, own_row, push, queue, queue_changes, raised, ram_as_seen, remove_field, rights_but,
                       rights_without_keys, says, state_in_a_file, statement, statement_is, unset, whole_tag,
                       workspace_in_a_file)
 
@@ -174,8 +174,7 @@ GROUPS = {
     "machines that are too small": Group(nodes, [
         Fault("batch.vcpus", environment_changes(maxvCpus=128), "needs 256 vCPUs, the compute environment has 128", says(
             "raise maxvCpus", environment_changes(maxvCpus=256))),
-        Fault("batch.memory", account_has("ec2", "types", "trn1.32xlarge", to={"memory": 262144}), "262144 MiB", says(
-            "", account_has("ec2", "types", to={}))),
+        Fault("batch.memory", own_row("1024GiB"), "a machine of 'trn1.32xlarge' has 524288 MiB", ram_as_seen),
         Fault("batch.efa", efa(4), "maps 8 EFA interfaces, the launch template has 4", says(
             "that many network interfaces of type efa", efa(8))),
         Fault("network.zone", account_has("ec2", "offerings", to={"trn1.32xlarge": ["c"]}), "(eu-west-1a) offers", says(
@@ -228,7 +227,7 @@ GROUPS = {
     "a machine image that is not for Neuron": Group(batch, [
         Fault("batch.machine_image", queue("bare", machines={"launchTemplate": None, "ec2Configuration": [
             {"imageType": "ECS_AL2023"}]}), "no machine image of AWS Batch's own is for Neuron", says(
-                "", environment_changes(launchTemplate={"launchTemplateName": "neuron"})))]),
+                "give it a launch template", environment_changes(launchTemplate={"launchTemplateName": "neuron"})))]),
 
     # --- SageMaker ---
     "a network that is too small and shut": Group(sagemaker, [

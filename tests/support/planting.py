@@ -250,6 +250,21 @@ def machines_without(*names, **changes):
     return queue("bare", machines={**dict.fromkeys(names), **changes})
 
 
+def own_row(ram):
+    """A catalogue of one's own says what a machine has."""
+    def plant(patient):
+        patient.env["STOKER_INSTANCES"] = patient.job.root / "mine.yaml"
+        patient.env["STOKER_INSTANCES"].write_text(
+            f"version: 1\ninstances:\n  {patient.job.spec['resources']['instance']}: {{ram: {ram}}}\n")
+    return plant
+
+
+def ram_as_seen(patient, finding):
+    """The row is corrected by what EC2 says, as the finding tells it."""
+    assert "correct 'ram'" in finding["cure"] and "STOKER_INSTANCES" in finding["cure"]
+    own_row(re.search(r"a machine of \S+ has (\d+) MiB", finding["seen"])[1] + "MiB")(patient)
+
+
 def fair_share(patient):
     arn = patient.job.batch.create_scheduling_policy(name="fair", fairsharePolicy={})["arn"]
     patient.job.make_queue("fair", schedulingPolicyArn=arn)

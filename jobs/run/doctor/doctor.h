@@ -23,9 +23,9 @@
 /* All is borrowed until doctor_examine() returns. */
 struct doctor_options {
 	const struct err *state_why; /* why the state cannot be opened as runs do; NULL: it can */
-	const char *versions;  /* of this program and its libraries, for people */
-	const json_t *plan;    /* NULL: no spec */
-	const char *state_dir; /* folder of the state on this machine */
+	const char *versions;        /* of this program and its libraries, for people */
+	const json_t *plan;          /* NULL: no spec */
+	const char *state_dir;       /* folder of the state on this machine */
 	const char *state_url; /* of a state that is not on a disk of this machine; NULL: it is */
 	bool read_only;        /* nothing is written in buckets */
 	const char *only;      /* pattern of the ids, as a shell has it; NULL: all */

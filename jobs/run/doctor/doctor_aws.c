@@ -162,8 +162,8 @@ void doctor_aws_proxy(struct doctor_talk *talk)
 		add_variable(names[i], &words);
 		if (value && *value && strncasecmp(names[i], "no", 2) != 0 && !is_proxy(value)) {
 			AUTO(auto_free)
-			char *cure = mem_format("write http://HOST:PORT in %s, or unset it",
-						names[i]);
+			char *cure =
+				mem_format("write http://HOST:PORT in %s, or unset it", names[i]);
 
 			doctor_finding(talk, DOCTOR_FAIL, cure,
 				       "%s is not the address of a proxy: no request can be sent",
