@@ -140,12 +140,29 @@ static bool is_proxy(const char *value)
 	for (const char *c = value; *c; c++)
 		if ((unsigned char)*c <= ' ')
 			return false;
-	if (end == host || (scheme && !is_proxy_scheme(value, (size_t)(scheme - value))))
+	if (end == host || (*host == '[' && *end != ']') ||
+	    (scheme && !is_proxy_scheme(value, (size_t)(scheme - value))))
 		return false;
 	end += *end == ']';
+	if (*end == ':' && strtol(end + 1, NULL, 10) > UINT16_MAX)
+		return false;
 	if (*end == ':')
 		end += 1 + strspn(end + 1, "0123456789");
 	return *end == '\0' || *end == '/';
+}
+
+/* Says of a variable that names no proxy. Returns whether it does not. */
+static bool tell_no_proxy(struct doctor_talk *talk, const char *name)
+{
+	const char *value = getenv(name);
+	AUTO(auto_free) char *cure = NULL;
+
+	if (!value || !*value || strncasecmp(name, "no", 2) == 0 || is_proxy(value))
+		return false;
+	cure = mem_format("write http://HOST:PORT in %s, or unset it", name);
+	doctor_finding(talk, DOCTOR_FAIL, cure,
+		       "%s is not the address of a proxy: no request can be sent", name);
+	return true;
 }
 
 /* libcurl reads them; HTTP_PROXY in capitals it does not. */
@@ -157,19 +174,9 @@ void doctor_aws_proxy(struct doctor_talk *talk)
 	AUTO(sb_release) struct sb words = SB_INIT;
 
 	for (size_t i = 0; i < STK_LENGTH(names); i++) {
-		const char *value = getenv(names[i]);
-
 		add_variable(names[i], &words);
-		if (value && *value && strncasecmp(names[i], "no", 2) != 0 && !is_proxy(value)) {
-			AUTO(auto_free)
-			char *cure =
-				mem_format("write http://HOST:PORT in %s, or unset it", names[i]);
-
-			doctor_finding(talk, DOCTOR_FAIL, cure,
-				       "%s is not the address of a proxy: no request can be sent",
-				       names[i]);
+		if (tell_no_proxy(talk, names[i]))
 			return;
-		}
 	}
 	doctor_finding(talk, DOCTOR_OK, NULL, "%s", words.len > 0 ? words.text : "no proxy");
 }

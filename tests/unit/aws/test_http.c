@@ -316,7 +316,9 @@ static void no_error_shows_the_password_of_a_proxy(void **state)
 		setenv("http_proxy", proxies[i], 1);
 		ASK(peer, &reply, .url = "/");
 		unsetenv("http_proxy");
-		assert_failure(&reply, HTTP_UNREACHABLE);
+		/* What is no address stays none; a proxy that does not answer may do so later. */
+		assert_failure(&reply,
+			       i + 1 < STK_LENGTH(proxies) ? HTTP_REFUSED : HTTP_UNREACHABLE);
 		assert_true(strlen(reply.why) > 0);
 		assert_null(strstr(reply.why, "canary"));
 		assert_null(strstr(reply.why, "user"));
