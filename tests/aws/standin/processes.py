@@ -20,7 +20,8 @@ MOUNTS = 'mount -t tmpfs none /opt && mkdir /opt/ml && mount --bind "$1" /opt/ml
 SHOWN = 'mount -t tmpfs none /opt && while [ "$1" != -- ]; do mkdir -p "$2" && mount --bind "$1" "$2" || exit 125; ' \
         'shift 2; done; shift && exec "$@"'
 SHM = 'mount -t tmpfs -o "size=$1m" none /dev/shm && shift && exec "$@"'
-GROUPS = "/sys/fs/cgroup/memory"  # of version 1
+# Where control groups that limit memory are made, and the file of the limit: of version 1, of version 2.
+GROUPS = (("/sys/fs/cgroup/memory", "memory.limit_in_bytes"), ("/sys/fs/cgroup", "memory.max"))
 LIMITED = 'echo $$ > "$1/cgroup.procs" && shift && exec "$@"'
 LINE = 65536
 LAST_LINES = 20  # seconds for them, where somebody in another session keeps the pipe
@@ -41,16 +42,30 @@ def namespaces():
 
 def limited(mib):
     """A control group with so much memory; None: this machine does not allow it."""
-    path = os.path.join(GROUPS, f"standin-{uuid.uuid4().hex}")
-    try:
-        os.mkdir(path)
-        with open(os.path.join(path, "memory.limit_in_bytes"), "w", encoding="ascii") as file:
-            file.write(str(mib << 20))
-    except OSError:
-        with contextlib.suppress(OSError):
-            os.rmdir(path)
-        return None
-    return path
+    for base, limit in GROUPS:
+        path = os.path.join(base, f"standin-{uuid.uuid4().hex}")
+        try:
+            os.mkdir(path)
+        except OSError:
+            continue
+        try:
+            with open(os.path.join(path, limit), "r+", encoding="ascii") as file:
+                file.write(str(mib << 20))
+        except OSError:
+            with contextlib.suppress(OSError):
+                os.rmdir(path)
+            continue
+        return path
+    return None
+
+
+@functools.lru_cache(maxsize=None)
+def limits():
+    """True if the memory of a container is limited on this machine."""
+    path = limited(64)
+    if path:
+        os.rmdir(path)
+    return path is not None
 
 
 class Logs:
