@@ -73,7 +73,7 @@ def test_planted_faults_are_found_and_cured(aws, tmp_path, what):
         fault.cure(patient, row)
     assert [row for row in look(patient, 0) if row["state"] != "ok"] == []
     assert patient.job.probes() == [], "what was left by who might not delete is removed by the next"
-    patient.job.stop()
+    patient.stop()
 
 
 def test_each_check_has_a_fault():

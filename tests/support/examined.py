@@ -81,4 +81,11 @@ class ExaminedSagemaker(Looked, SagemakerJob):
 
 
 class ExaminedLocal(Looked, BucketJob):
-    """On this machine, with everything in buckets."""
+    """On this machine, whose Python has JAX by its metadata, with everything in buckets."""
+
+    def __init__(self, root, aws):
+        super().__init__(root, aws)
+        about = root / "packages/jaxlib-0.4.30.dist-info"
+        about.mkdir(parents=True)
+        (about / "METADATA").write_text("Metadata-Version: 2.1\nName: jaxlib\nVersion: 0.4.30\n")
+        self.write(env={**self.spec.get("env", {}), "PYTHONPATH": str(about.parent)})

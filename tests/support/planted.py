@@ -10,7 +10,7 @@ from examined import Examined, ExaminedLocal, ExaminedSagemaker
 from planting import (account_has, agent_of_another_folder, both, broken_library, cleared, ends_soon, environment_changes,
                       fair_share, far_bucket, fault, field, field_is, give_share, image_of_aws, install, keys, make_bucket, make_room,
                       no_room, other_env, own_row, push, queue, queue_changes, raised, ram_as_seen, remove_field, rights_but,
-                      rights_without_keys, says, state_in_a_file, statement, statement_is, unset, whole_tag,
+                      rights_without_keys, says, state_below, state_in_a_file, statement, statement_is, unset, whole_tag,
                       workspace_in_a_file)
 
 TRN, TRN_SPOT, G = "L-2C3B7624", "L-6B0D517C", "L-DB2E81BA"
@@ -72,16 +72,18 @@ def efa(interfaces, **more):
 GROUPS = {
     # --- this machine and these credentials ---
     "a library that is broken": Group(here, [
-        Fault("here.version", both(broken_library, other_env(STOKER_STATE="/var/tmp/stoker-state")), "libcurl.so.4", install)],
+        Fault("here.version", both(broken_library, state_below("/var/tmp")), "libcurl.so.4", install)],
         spreads=True),
     "this machine": Group(here, [
         Fault("here.agent", agent_of_another_folder, "has no 'stoker-node'", unset),
         Fault("here.tools", field_is("command", ["no-such-python", "train.py"]), "'no-such-python' is not found",
               field(["/usr/bin/python3", "train.py"])),
-        Fault("here.state", other_env(STOKER_STATE="/dev/shm/stoker-state"), "is in memory", unset, state="warn"),
+        Fault("here.state", state_below("/dev/shm"), "is in memory", unset, state="warn"),
         Fault("engine.check", workspace_in_a_file, "file/workspace': Not a directory", field("s3://bucket/again"),
               is_refused=True),
         Fault("aws.certificates", other_env(AWS_CA_BUNDLE="/no/such.pem"), "'/no/such.pem' cannot be read", unset)]),
+    "no compiler": Group(here, [
+        Fault("here.tools", field_is("compile.kind", "neuron"), "has no 'neuronx-cc'", field("jax"), state="warn")]),
     "a state in a file": Group(here, [
         Fault("here.state", state_in_a_file, "file/state': Not a directory", unset)]),
     "a full disk": Group(here, [

@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 import subprocess
+import tempfile
 
 import stoker as cli
 from aws import ACCESS, SECRET
@@ -15,7 +16,12 @@ class Patient:
     """A job, the account that it runs in, and the environment of whoever looks at it."""
 
     def __init__(self, job):
-        self.job, self.env, self.more, self.has = job, {}, {}, {}
+        self.job, self.env, self.more, self.has, self.folders = job, {}, {}, {}, []
+
+    def stop(self):
+        self.job.stop()
+        for folder in self.folders:
+            shutil.rmtree(folder)
 
     def account(self, kind, *path, to):
         """The account has this: see `ec2`, `quotas` and others of the stand-in."""
@@ -84,6 +90,14 @@ def says(words, cure):
 def other_env(**values):
     """The environment is another one; None takes a variable out."""
     return lambda patient: patient.env.update(values)
+
+
+def state_below(folder):
+    """The state is in a new folder there, which goes with the patient."""
+    def plant(patient):
+        patient.folders.append(tempfile.mkdtemp(prefix="stoker-state-", dir=folder))
+        patient.env["STOKER_STATE"] = patient.folders[-1]
+    return plant
 
 
 def field_is(name, value):

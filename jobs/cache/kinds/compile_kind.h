@@ -147,6 +147,8 @@ struct compile_kind {
 
 	/* True if the kind has a cache; false only for `none`, whose functions report nothing. */
 	bool caches;
+	/* The Python package of the compiler itself; NULL for `none`. */
+	const char *package;
 	/* Hint on graphs that are never stored (`lasting`); may be NULL. */
 	const char *lasting_hint;
 	/* True if a graph lies in one of several folders of the cache, one per compiler version:

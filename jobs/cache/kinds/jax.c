@@ -104,6 +104,7 @@ static int jax_fingerprint(const struct program_place *place, json_t **ret, stru
 const struct compile_kind jax_kind = {
 	.name = "jax",
 	.caches = true,
+	.package = "jaxlib",
 	.lasting_hint = "remove host callbacks (jax.debug.print, io_callback) from the compiled "
 			"functions: JAX never stores graphs with them",
 	.environment = jax_environment,

@@ -168,6 +168,7 @@ static struct compile_kind_words neuron_writer(const char *path, const char **re
 const struct compile_kind neuron_kind = {
 	.name = "neuron",
 	.caches = true,
+	.package = "neuronx-cc",
 	.placed = true,
 	/* A URL that begins with s3:// selects the compiler's own S3 backend. Only with it do the
 	 * nodes of a job, and other jobs, see each other's locks. */

@@ -10,6 +10,7 @@
 #include "jobs/base/fs/fs.h"
 #include "jobs/base/process/proc.h"
 #include "jobs/base/text/text.h"
+#include "jobs/cache/kinds/compile_kind.h"
 #include "jobs/run/doctor/doctor_internal.h"
 #include "jobs/run/journal/state_dir.h"
 #include "jobs/run/plan/agent.h"
@@ -45,18 +46,29 @@ void doctor_here_agent(struct doctor_talk *talk)
 
 /* ---- tools ---- */
 
+/* True if the command's program is a Python that does not have the compiler. */
+static bool lacks_compiler(const json_t *plan, const char **ret_package)
+{
+	const json_t *compile = json_object_get(plan, "compile");
+	const json_t *has = json_object_get(compile, "compiler");
+	const struct compile_kind *kind =
+		compile ? compile_kind_find(js_str(compile, "kind")) : NULL;
+
+	*ret_package = kind ? kind->package : NULL;
+	return *ret_package && js_str(has, "python") && !js_str(has, *ret_package);
+}
+
 /* Engine local starts the command here, from the folder of the source. */
 void doctor_here_tools(struct doctor_talk *talk)
 {
 	const json_t *phase = plan_phase(talk->plan, flow_phase_names[PHASE_TRAIN]);
-	const json_t *compile = json_object_get(talk->plan, "compile");
-	const json_t *compiler = json_object_get(compile, "compiler");
 	const char *program =
 		json_string_value(json_array_get(json_object_get(phase, "command"), 0));
 	const char *root = js_str(json_object_get(talk->plan, "source"), "root");
 	AUTO(auto_free)
 	char *found =
 		program ? proc_find_program(program, root ? root : ".", getenv("PATH")) : NULL;
+	const char *package;
 	json_t *finding;
 
 	if (program && !found) {
@@ -67,11 +79,11 @@ void doctor_here_tools(struct doctor_talk *talk)
 	} else if (program) {
 		doctor_finding(talk, DOCTOR_OK, NULL, "the command's program is '%s'", found);
 	}
-	if (!compile || json_object_size(compiler) > 0)
+	if (!lacks_compiler(talk->plan, &package))
 		return;
-	finding = doctor_finding(
-		talk, DOCTOR_WARN, "install it, or choose another kind in 'compile.kind'",
-		"no compiler of the kind '%s' is found here", js_str(compile, "kind"));
+	finding = doctor_finding(talk, DOCTOR_WARN,
+				 "install it there, or choose another kind in 'compile.kind'",
+				 "the Python of '%s' has no '%s'", program, package);
 	js_put_str(finding, "field", "compile.kind");
 }
 
