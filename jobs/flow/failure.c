@@ -164,6 +164,13 @@ static void quote_end(struct classifier *c)
 			failure_text_add_line(&c->evidence, failure_line_trim(log->lines[i]));
 }
 
+/* True if the agent quotes a service that it lacks a right, which another attempt lacks too. */
+static bool is_right_missed(const struct classifier *c, const struct failure_row *row)
+{
+	return (c->e->agent_class == CLASS_UNKNOWN || c->e->agent_class == CLASS_TRANSIENT_INFRA) &&
+	       class_of(row, c->e->phase) == CLASS_QUOTA_PERMISSION;
+}
+
 static bool by_agent(struct classifier *c)
 {
 	struct failure_line message, capture = { 0 };
@@ -178,6 +185,8 @@ static bool by_agent(struct classifier *c)
 		message = line_of(c->e->agent_message);
 		failure_text_add_line(&c->evidence, message);
 		row = failure_row_find(FAILURE_LOG, message, &capture);
+		if (row && is_right_missed(c, row))
+			decide(c, CLASS_QUOTA_PERMISSION, row->id);
 		if (row && !c->e->agent_hint && class_of(row, c->e->phase) == c->ret->class)
 			fill_hint(c, &c->hint, row->hint, capture);
 	}

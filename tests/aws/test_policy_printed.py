@@ -429,3 +429,17 @@ def test_a_job_that_misses_a_right_fails_and_says_so(job):
                      else (("run", "SPEC", "--id", f"without-{number}"), INSIDE)):
             told = told or first(job, step)
         assert told and less.is_told(told), f"{whose}, {less.what}: {told}"
+
+
+def test_a_right_that_jobs_lack_is_not_paid_for_twice(aws, tmp_path):
+    """The agent itself says that it cannot read the claim."""
+    job = Batch(tmp_path / "project", aws)
+    job.write(secrets={}, retry={"attempts": 3, "backoff": {"first": "1s", "max": "1s"}})
+    policies = install(job)
+    less, = [each for each in lesser(policies[ROLE]) if each.key == "Action" and each.action == "s3:ListBucket"]
+    job.aws.settings(policies={**policies, ROLE: less.rest})
+    types(job, "run", job.spec_path, "--id", "one", code=4)
+    events = [json.loads(line) for line in types(job, "events", "one").splitlines()]
+    ended, = [each for each in events if each["event"] == "attempt.ended"]
+    assert ended["class"] == "quota-permission" and "s3:ListBucket" in ended["hint"], ended
+    job.stop()

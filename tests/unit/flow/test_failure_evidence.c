@@ -300,6 +300,28 @@ static void the_agents_word_has_a_cure_where_a_row_agrees(void **state)
 	assert_string_equal(classify(e, "x").evidence, "exit status 1\nx");
 }
 
+static void a_right_that_the_agent_lacks_is_not_tried_again(void **state)
+{
+	struct failure_evidence e = exited(70);
+
+	(void)state;
+	e.agent_message =
+		"cannot read the claim: AccessDenied: User: a is not authorized to perform: "
+		"s3:ListBucket on resource: \"arn:aws:s3:::b\"";
+	e.agent_hint = "allow it";
+	e.agent_class = CLASS_UNKNOWN;
+	assert_int_equal(classify(e, "x").class, CLASS_QUOTA_PERMISSION);
+	assert_string_equal(classify(e, "x").hint, "allow it");
+	e.agent_class = CLASS_TRANSIENT_INFRA;
+	assert_int_equal(classify(e, "x").class, CLASS_QUOTA_PERMISSION);
+	/* Where the agent knows better, and where it says something else. */
+	e.agent_class = CLASS_USER_CONFIG;
+	assert_int_equal(classify(e, "x").class, CLASS_USER_CONFIG);
+	e.agent_class = CLASS_TRANSIENT_INFRA;
+	e.agent_message = "cannot read the claim: SlowDown";
+	assert_int_equal(classify(e, "x").class, CLASS_TRANSIENT_INFRA);
+}
+
 static void lack_of_memory_gives_way_to_a_cause_of_its_own(void **state)
 {
 	static const struct {
@@ -425,6 +447,7 @@ int main(void)
 		cmocka_unit_test(an_end_says_what_to_do),
 		cmocka_unit_test(a_signal_is_seen_through_launchers_and_complaints),
 		cmocka_unit_test(the_agents_word_has_a_cure_where_a_row_agrees),
+		cmocka_unit_test(a_right_that_the_agent_lacks_is_not_tried_again),
 		cmocka_unit_test(lack_of_memory_gives_way_to_a_cause_of_its_own),
 		cmocka_unit_test(of_two_causes_the_earlier_one_tells),
 		cmocka_unit_test(the_stronger_evidence_tells_whoever_was_first),
