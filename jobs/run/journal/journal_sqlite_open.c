@@ -332,6 +332,18 @@ static int write_log_back(struct sqlite_store *store, struct err **err)
 		       : journal_sqlite_fail(err, store, "write to");
 }
 
+/* The same at an opening, for whatever the processes before have left in the log. It waits for
+ * nobody: a process that does it at this moment (SQLITE_BUSY) does it for all. */
+static int bring_log_in(struct sqlite_store *store, struct err **err)
+{
+	int code =
+		sqlite3_wal_checkpoint_v2(store->db, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
+
+	return code == SQLITE_OK || (code & 0xff) == SQLITE_BUSY
+		       ? 0
+		       : journal_sqlite_fail(err, store, "write to");
+}
+
 int journal_sqlite_heal(struct sqlite_store *store, struct err **err)
 {
 	struct stat st;
@@ -403,7 +415,8 @@ int journal_sqlite_open(const char *dir, enum journal_mode mode, void **ret, str
 			return fs_error(err, errno, "cannot write to the state directory '%s'",
 					dir);
 		store->writes = true;
-		if (check_file(store, err) < 0 || connect_to_write(store, err) < 0)
+		if (check_file(store, err) < 0 || connect_to_write(store, err) < 0 ||
+		    bring_log_in(store, err) < 0)
 			return -1;
 	}
 	*ret = TAKE(store);
