@@ -119,6 +119,12 @@ static void bucket_release(void *own)
 	free(bucket);
 }
 
+/* Returns the key of an object of the store in its bucket. The caller frees it. */
+static char *full_key(const struct bucket *bucket, const char *key)
+{
+	return mem_format("%s%s%s", bucket->prefix, bucket->prefix[0] ? "/" : "", key);
+}
+
 /* Opened once for all checks. NULL if it cannot be: that is told. */
 static struct bucket *bucket_of(struct doctor_talk *talk)
 {
@@ -131,8 +137,11 @@ static struct bucket *bucket_of(struct doctor_talk *talk)
 		bucket->key = own_key();
 		if (s3_parse_url(talk->on, &bucket->name, &bucket->prefix, &bucket->why) == 0 &&
 		    store_open(talk->on, &bucket->store, &bucket->why) == 0 &&
-		    aws_open(&bucket->aws, &bucket->why) == 0)
-			aws_set_place(bucket->aws, bucket->name, bucket->prefix);
+		    aws_open(&bucket->aws, &bucket->why) == 0) {
+			AUTO(auto_free) char *all = full_key(bucket, "");
+
+			aws_set_place(bucket->aws, bucket->name, all);
+		}
 	}
 	if (!bucket->why)
 		return bucket;
@@ -185,12 +194,6 @@ static struct bucket *bucket_with_probe(struct doctor_talk *talk)
 		return bucket;
 	doctor_finding_untried(talk, NOT_PUT);
 	return NULL;
-}
-
-/* The key of an object of the store in its bucket. The caller frees it. */
-static char *full_key(const struct bucket *bucket, const char *key)
-{
-	return mem_format("%s%s%s", bucket->prefix, bucket->prefix[0] ? "/" : "", key);
 }
 
 /* ---- the checks ---- */

@@ -21,7 +21,7 @@ static int try_place(const struct sigv4_identity *as, const char *url, struct er
 		return -1;
 	below = mem_format("%s%s", prefix, prefix[0] ? "/" : ""); /* as policies have it */
 	params[0].value = below;
-	aws_set_place(aws, bucket, prefix);
+	aws_set_place(aws, bucket, below);
 	call.as = as;
 	call.bucket = bucket;
 	call.params = params;
