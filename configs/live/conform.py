@@ -47,6 +47,7 @@ import trials_batch  # noqa: F401
 import trials_devices  # noqa: F401
 import trials_images  # noqa: F401
 import trials_more  # noqa: F401
+import trials_neuron  # noqa: F401
 import trials_requests  # noqa: F401
 import trials_runs  # noqa: F401
 import trials_sagemaker  # noqa: F401

@@ -195,6 +195,22 @@ def computes():
     return 0 if found == 64 else 1
 
 
+def trains():
+    """Three steps, each with the same small graph."""
+    import torch
+    import torch_xla
+    import torch_xla.core.xla_model
+    where = torch_xla.core.xla_model.xla_device()
+    step_ends = getattr(torch_xla, "sync", None) or torch_xla.core.xla_model.mark_step
+    say(names=sorted(os.environ))
+    for step in range(3):
+        left, right = [torch.tensor([[float(step + 1)] * 64] * 64).to(where) for _ in range(2)]
+        product = left @ right
+        step_ends()
+        say(step=step, product=product.cpu().tolist()[0][0])
+    return 0
+
+
 def reduces():
     """A rank of torchrun: the sum of what each gives, over NCCL."""
     import torch
@@ -217,5 +233,6 @@ def ends():
 
 
 DOES = {"pair": pair, "hosts": hosts, "waits": waits, "goes-on": goes_on, "saves": saves, "sleeps": sleeps, "lines": lines,
-        "ticks": ticks, "memory": memory, "names": names, "computes": computes, "reduces": reduces, "ends": ends}
+        "ticks": ticks, "memory": memory, "names": names, "computes": computes, "trains": trains,
+        "reduces": reduces, "ends": ends}
 sys.exit(DOES[os.environ["CONFORM_DO"]]())

@@ -78,15 +78,15 @@ class Stoker:
                                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                 preexec_fn=dies_with_us)
 
-    def ended(self, driver):
-        """What it printed; a signal to conform ends it."""
+    def ended(self, driver, meanwhile=lambda: None, every=0.2):
+        """What it printed; a signal to conform ends it. `meanwhile` is called every so many seconds."""
         try:
             while True:
                 self.lab.go_on()
                 try:
-                    return driver.communicate(timeout=0.2)[0]
+                    return driver.communicate(timeout=every)[0]
                 except subprocess.TimeoutExpired:
-                    pass
+                    meanwhile()
         finally:
             if driver.poll() is None:
                 driver.kill()

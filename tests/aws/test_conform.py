@@ -11,8 +11,8 @@ import pytest
 import stoker as cli
 from aws import REGION
 from conforming import (
-    BUCKET, DEVICE_IMAGE, DEVICES, JOBS, LONG, NAMED, ON_DEVICES, OTHERWISE, QUEUE, REQUESTS, ROLE, SDK, SPOT, TOOLS, Conform,
-    asked, ended, groups, rows, trials, turn,
+    BUCKET, DEVICE_IMAGE, DEVICES, JOBS, LONG, NAMED, ON_DEVICES, OTHERWISE, QUEUE, REQUESTS, ROLE, SDK, SILENT, SPOT, TOOLS,
+    Conform, asked, ended, groups, rows, trials, turn,
 )
 from standin.processes import limits
 
@@ -120,7 +120,8 @@ def test_rows_on_accelerators_are_as_taken(conform, kind):
 @pytest.mark.parametrize("row", drawn(sorted(TOOLS), 1))
 def test_where_the_tools_are_otherwise_their_row_turns(conform, row):
     turned = on_devices(conform, ON_DEVICES[row], **TOOLS[row])
-    assert set(turned) == {row}, turned
+    assert set(turned) == {row, *SILENT.get(row, [])}, turned
+    assert [name for name, verdict in conform.verdicts().items() if verdict == "otherwise"] == [row], turned
 
 
 @pytest.mark.parametrize("words, yes, why", [

@@ -47,6 +47,8 @@ SPOT = ["batch-spot-nodes"]  # on another queue
 DEVICES = {
     "neuron": (["batch-neuron", "neuron-monitor", "neuron-tools", "sagemaker-neuron"],
                {"kinds": ["inf2.xlarge"], "instance": "inf2.xlarge"}),
+    "neuron-cache": (["neuron-cache-locks", "neuron-cache-names", "neuron-cache-role", "neuron-words"],
+                     {"kinds": ["inf2.xlarge"], "instance": "inf2.xlarge", "tools": {"STANDIN_COMPILE_SECONDS": 8}}),
     "gpus": (["batch-gpu", "gpu-tools", "sagemaker-efa", "sagemaker-gpu"], {"kinds": ["g4dn.xlarge", "g4dn.12xlarge"]}),
     "efa": (["batch-efa"], {"kinds": ["g6.8xlarge"], "efa": 1}),
     "neuron-efa": (["neuron-efa"], {"kinds": ["trn1.32xlarge"], "efa": 8, "instance": "trn1.32xlarge"}),
@@ -89,9 +91,9 @@ class Conform:
             "type": "SPOT", "maxvCpus": 64, "instanceTypes": ["m5"], "subnets": ["subnet-1"], "instanceRole": "r"})
         batch.update_job_queue(jobQueue=QUEUE, computeEnvironmentOrder=[{"order": 1, "computeEnvironment": "spot"}])
 
-    def make_device_queue(self, kinds, efa=0, instance=None, broken=None, **settings):
-        """Its machines have accelerators, and the image their tools: of Neuron, as on that instance, or of GPUs. `broken`:
-        the one that ends at once. `settings`: of the stand-in."""
+    def make_device_queue(self, kinds, efa=0, instance=None, tools=None, broken=None, fault=None, **settings):
+        """Its machines have accelerators, and the image their tools, so set: of Neuron, as on that instance, or of GPUs.
+        `broken`: the one that ends at once. `fault`, `settings`: of the stand-in."""
         self.aws.client("batch").create_compute_environment(
             computeEnvironmentName="devices", type="MANAGED", computeResources={
                 "type": "EC2", "maxvCpus": 512, "instanceTypes": kinds, "subnets": ["subnet-1"], "securityGroupIds": ["sg-1"],
@@ -99,9 +101,9 @@ class Conform:
                 "launchTemplate": {"launchTemplateName": "devices"}})
         self.aws.client("batch").update_job_queue(jobQueue=QUEUE, computeEnvironmentOrder=[
             {"order": 1, "computeEnvironment": "devices"}])
-        tools = Installation(self.home / "devices", STANDIN_TORCH_CUDA="" if instance else 1).with_xla()
+        tools = Installation(self.home / "devices", STANDIN_TORCH_CUDA="" if instance else 1, **(tools or {})).with_xla()
         if instance:
-            tools.set(STANDIN_INSTANCE=instance)
+            tools.with_boto3().set(STANDIN_INSTANCE=instance)
             programs = {"neuron-monitor": NEURON % ([90, 90], 14 << 30)}
         else:
             tools.with_gpus(STANDIN_GPUS=1, STANDIN_GPU_SAYS="Tesla T4: 0, [N/A], No, No")
@@ -117,6 +119,8 @@ class Conform:
             for name in COUNTERS:
                 (folder / name).write_text("0\n")
         self.aws.push(DEVICE_IMAGE)
+        if fault:
+            turn(self.aws, *fault)
         had = self.aws.control("GET", "settings")["image_env"]
         self.aws.settings(**settings, ec2={"templates": {"devices": {"efa": efa}}}, image_env={**had, DEVICE_IMAGE: {
             **had["*"], "PATH": tools.path, "NEURON_SYSFS_ROOT": str(self.home / "sysfs")}})
@@ -267,12 +271,19 @@ TOOLS = {
     "batch-gpu": {"more_gpus": 1},
     "sagemaker-gpu": {"job_env": {"sagemaker": {"STANDIN_GPUS": "2"}}},
     "neuron-tools": {"job_env": {"batch": {"NEURON_SYSFS_ROOT": "/nowhere"}}},
+    "neuron-cache-role": {"job_env": {"batch": {"STANDIN_CACHE_KEYS": "none"}}},
+    "neuron-cache-names": {"fault": replaced("ListObjectsV2", r"(?<=/model\.done</Key><LastModified>)\d{4}", "2001", header=SDK)},
+    "neuron-cache-locks": {"job_env": {"batch": {"STANDIN_LOCK_SUFFIX": ".held"}}},
+    "neuron-words": {"job_env": {"batch": {"STANDIN_CALL_WORDS": "Compiling by"}}},
     "neuron-monitor": {"broken": "neuron-monitor"},
     "gpu-tools": {"broken": "watched"},
     "batch-efa": {"job_env": {"batch": {"STANDIN_PROVIDER": "tcp"}}},
     "sagemaker-efa": {"job_env": {"sagemaker": {"STANDIN_PROVIDER": "tcp"}}},
     "neuron-efa": {"job_env": {"batch": {"STANDIN_TORCH_SECONDS": "1"}}},
 }
+
+# Rows of which nothing can be said where this one is otherwise.
+SILENT = {"neuron-cache-role": ["neuron-cache-locks", "neuron-cache-names", "neuron-words"]}
 
 # Which operation a setting is about, where a fault may be about the same.
 SETTING_OF = {"sagemaker-longest": "CreateTrainingJob"}

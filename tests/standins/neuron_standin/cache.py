@@ -35,7 +35,8 @@ class Entry:
         self.input = folder / versions.INPUT_NAME
         self.flags = folder / versions.FLAGS_NAME
         self.neff, self.done = folder / "model.neff", folder / "model.done"
-        self.log, self.lock = folder / "model.log", folder / f"{versions.INPUT_NAME}.lock"
+        self.log, self.lock = folder / "model.log", folder / (
+            versions.INPUT_NAME + settings.get("STANDIN_LOCK_SUFFIX"))
 
     @property
     def is_done(self) -> bool:

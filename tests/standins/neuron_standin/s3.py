@@ -6,6 +6,8 @@ import functools
 import os
 import types
 
+from neuron_standin import settings
+
 MISSING = ("404", "NoSuchKey", "NotFound")
 TAKEN = ("PreconditionFailed", "ConditionalRequestConflict")
 
@@ -14,7 +16,10 @@ TAKEN = ("PreconditionFailed", "ConditionalRequestConflict")
 def client(process: int):
     """One a process: what a fork brings along is its parent's."""
     import boto3  # slow, and not there in every installation
-    return boto3.client("s3")
+    session = boto3.session.Session()
+    if settings.choice("STANDIN_CACHE_KEYS", "none"):
+        session._session.get_component("credential_provider").providers.clear()
+    return session.client("s3")
 
 
 def code_of(error: Exception) -> str:

@@ -40,6 +40,8 @@ TABLE = {
         "/var/tmp/neuron-compile-cache", "the cache where nothing names one; an installation has its own",
         "the documented default"),
     "STANDIN_TMP": Setting("/tmp", "where folders of work go; an installation has its own", "/tmp/$USER"),
+    "STANDIN_CACHE_KEYS": Setting("", "none: a cache at s3:// finds no keys", "a client that asks no container service"),
+    "STANDIN_LOCK_SUFFIX": Setting(".lock", "how the name of a lock ends", "nobody tells it of those at s3://"),
     # -- time and size
     "STANDIN_COMPILE_SECONDS": Setting("0.02", "how long a compilation takes", "minutes to hours"),
     "STANDIN_STEP_SECONDS": Setting("0", "how long a training step takes", ""),
@@ -58,6 +60,7 @@ TABLE = {
     "STANDIN_STRICT_UTF8": Setting(
         "", "1: the front-end loses the graphs that were named after such bytes",
         "aws-neuron-sdk issue 886, before Neuron 2.19"),
+    "STANDIN_CALL_WORDS": Setting("Call compiler with cmd", "what is said before a compilation", "other versions"),
     # -- what the script does
     "STANDIN_EXTRA_GRAPHS": Setting(
         "0", "so many more graphs, extra_0 and so on", "models with many graphs"),

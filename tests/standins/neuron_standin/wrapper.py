@@ -119,7 +119,7 @@ class Wrapper:
             self.logger.info(f"No candidate found under {entry.folder}.")
         else:
             shown = str(command) if versions.LIST_COMMAND else " ".join(command)
-            self.logger.info(f"Call compiler with cmd: {shown}")
+            self.logger.info(f"{settings.get('STANDIN_CALL_WORDS')}: {shown}")
         # What the real compiler would know by itself.
         told = {"STANDIN_CC_VERSION": versions.COMPILER, "NEURON_STANDIN_TRY": str(retry), "NEURON_STANDIN_WORKERS": str(self.workers)}
         try:
