@@ -200,6 +200,10 @@ def trains():
     import torch
     import torch_xla
     import torch_xla.core.xla_model
+    if "RANK" in os.environ:
+        import torch.distributed
+        import torch_xla.distributed.xla_backend
+        torch.distributed.init_process_group("xla")
     where = torch_xla.core.xla_model.xla_device()
     step_ends = getattr(torch_xla, "sync", None) or torch_xla.core.xla_model.mark_step
     say(names=sorted(os.environ))

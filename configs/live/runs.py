@@ -34,8 +34,8 @@ class Stoker:
         return done.stdout.split("\n")[0]
 
     def spec(self, engine, do="ends", kind=None, **more):
-        """A file: one small job on that engine that runs far.py, on that type. `more`: fields of it; of `env`, `batch` and
-        `resources` they are added."""
+        """A file: one small job on that engine that runs far.py, on that type. `more`: fields of it; of `env`, `batch`,
+        `sagemaker` and `resources` they are added."""
         lab, source = self.lab, Path(self.folder.name) / "source"
         source.mkdir(exist_ok=True)
         (source / "far.py").write_text(jobs.PROGRAM, "utf-8")
@@ -52,7 +52,7 @@ class Stoker:
             spec |= {"image": lab.image or jobs.aws_image(lab.region),
                      "resources": {"instance": f"ml.{kind or jobs.MACHINE}"},
                      "sagemaker": {"role": lab.role, "max_runtime": f"{jobs.LASTS}s"}}
-        spec |= {name: {**spec[name], **value} if name in ("env", "batch", "resources") else value
+        spec |= {name: {**spec[name], **value} if name in ("env", "batch", "sagemaker", "resources") else value
                  for name, value in more.items()}
         path = Path(self.folder.name) / f"{engine}-{do}-{kind}.yaml"
         path.write_text(json.dumps(spec), "utf-8")

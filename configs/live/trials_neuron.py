@@ -1,6 +1,6 @@
-"""How the rows of configs/live/rows.yaml on Neuron's compile cache are tried: one run of the built stoker through both phases
+"""How the rows of configs/live/rows.yaml on Neuron's compile cache are tried: a run of the built stoker through both phases
 with a small graph, whose cache in S3 the SDK lists meanwhile and afterwards. By their names alone, in an image that has
-torch-neuronx."""
+torch-neuronx; for SageMaker's toolkit, one that has that too."""
 
 import contextlib
 import email.utils
@@ -11,11 +11,12 @@ from jobs import facts
 from lab import NotTried, shared, trial
 from trials_runs import URI
 
-KIND = "inf2.xlarge"
 KEYS = {"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_PROFILE", "AWS_SHARED_CREDENTIALS_FILE",
         "AWS_WEB_IDENTITY_TOKEN_FILE"}
 NO_KEYS = re.compile(r"NoCredentials\w*|Unable to locate credentials|InvalidAccessKeyId|ExpiredToken\w*")
 TOOK = re.compile(r'"compile_time": ([0-9.]+)')
+STARTS = re.compile(r"Invoking script with the following command:\s*(\S.*)")
+HIT = re.compile(r"Using a cached neff at \S*/(MODULE_[^/\s]+)/")
 INPUTS = {"model.hlo_module.pb", "model.hlo_module.pb.gz"}
 EVERY = 30  # listings in the time for which is watched
 MARGIN = 2  # seconds: times of S3 are whole ones
@@ -24,15 +25,17 @@ MARGIN = 2  # seconds: times of S3 are whole ones
 class Compiled:
     """The run, as its events and logs tell of it, and what S3 has listed: (S3's time, {name below the cache: its time})."""
 
-    def __init__(self, lab):
-        self.lab, self.name, self.prefix = lab, f"{lab.name}-b-compile", f"{lab.name}/cache/"
-        driver = lab.stoker.start(lab.stoker.spec("batch", "trains", KIND, compile={
-            "kind": "neuron", "cache_url": f"s3://{lab.bucket}/{self.prefix}", "quiet_period": "2s"}), self.name)
-        self.seen = []
+    def __init__(self, lab, engine, kind, **more):
+        self.lab, self.name, self.prefix = lab, f"{lab.name}-{engine[0]}neuron", f"{lab.name}/cache-{engine}/"
+        spec = lab.stoker.spec(engine, "trains", kind, compile={
+            "kind": "neuron", "cache_url": f"s3://{lab.bucket}/{self.prefix}", "quiet_period": "2s"}, **more)
+        self.plan, _ = lab.stoker.ask("plan", spec)
+        driver, self.seen = lab.stoker.start(spec, self.name), []
         self.said, self.code = lab.stoker.ended(driver, self.look, lab.watch / EVERY), driver.returncode
         _, self.last = self.listed()
         self.events = lab.stoker.ask("events", self.name)[0]
-        self.log = "\n".join(lab.stoker.text("logs", self.name, "--phase", phase) for phase in ("precompile", "train"))
+        self.logs = {phase: lab.stoker.text("logs", self.name, "--phase", phase) for phase in ("precompile", "train")}
+        self.log = self.logs["precompile"]
         self.variables = {name for each in facts(self.log.splitlines()) for name in each.get("names", [])}
 
     def listed(self):
@@ -77,7 +80,7 @@ class Compiled:
         return ", ".join(ends or [last]) + f"; stoker run ended with {self.code}"
 
 
-RUN = shared(Compiled)
+RUN = shared(lambda lab: Compiled(lab, "batch", "inf2.xlarge"))
 
 
 @trial("neuron-cache-role", role=True, queue=True, image=True)
@@ -137,6 +140,20 @@ def neuron_words(lab):
         return False, f"{words}; {run.words()}"
     if not [row for row in run.of("attempt.ended") if row["phase"] == "train"]:
         raise NotTried(f"{words}; there was no phase 2; {run.words()}")
-    jit = run.lab.stoker.ask("status", run.name)[0][0]["jit"]
-    return jit["graphs"] == 0 and jit["hits"] == count, \
-        f"{words}; phase 2: {jit['graphs']} compiled, {jit['hits']} found; {run.words()}"
+    compiled = sum(row["graphs"] for row in run.of("jit.compiled")[-1:])
+    found = {folder.rpartition("/")[2] for folder in run.compiled()} & set(HIT.findall(run.logs["train"]))
+    return compiled == 0 and len(found) == count, f"{words}; phase 2: {compiled} compiled, {len(found)} found; {run.words()}"
+
+
+@trial("toolkit-command", role=True, image=True)
+def toolkit_command(lab):
+    run = Compiled(lab, "sagemaker", "trn1.2xlarge", sagemaker={"launcher": "toolkit"})
+    planned = [" ".join(each["command"]) for row in run.plan[-1:] for each in row.get("phases", [])
+               if each["phase"] == "precompile"]
+    started = [text.strip() for text in STARTS.findall(run.log)]
+    if not planned or not started:
+        raise NotTried(f"{'the log names no command' if planned else 'there is no plan'}; {run.words()}")
+    words = f"phase 1 starts {started[0]}"
+    if started != planned:
+        return False, f"{words}, and not {planned[0]}; {run.words()}"
+    return True, f"{words}; {len(run.compiled())} graphs in the cache; {run.words()}"
