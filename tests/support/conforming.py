@@ -275,7 +275,7 @@ TOOLS = {
     "neuron-cache-role": {"job_env": {"batch": {"STANDIN_CACHE_KEYS": "none"}}},
     "neuron-cache-names": {"fault": replaced("ListObjectsV2", r"(?<=/model\.done</Key><LastModified>)\d{4}", "2001", header=SDK)},
     "neuron-cache-locks": {"job_env": {"batch": {"STANDIN_LOCK_SUFFIX": ".held"}}},
-    "neuron-words": {"job_env": {"batch": {"STANDIN_CALL_WORDS": "Compiling by"}}},
+    "neuron-words": {"job_env": {"batch": {"STANDIN_OTHER_WORDS": "1"}}},
     "toolkit-command": {"fault": replaced("FilterLogEvents", r"torchrun --nnodes", "python3 -m torch.distributed.run --nnodes")},
     "neuron-monitor": {"broken": "neuron-monitor"},
     "gpu-tools": {"broken": "watched"},

@@ -148,7 +148,7 @@ class Summary:
 
     def text(self) -> str:
         block = {"compilation_summary": {str(key).lower(): count for key, count in self.counts.items()},
-                 "compilation_report": self.report}
+                 "report" if settings.flag("STANDIN_OTHER_WORDS") else "compilation_report": self.report}
         if versions.TIMED_SUMMARY:
             block |= {"start_time": self.start, "compilation_time": time.time() - self.start}
         return json.dumps(block, indent=4)

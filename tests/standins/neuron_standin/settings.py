@@ -60,7 +60,7 @@ TABLE = {
     "STANDIN_STRICT_UTF8": Setting(
         "", "1: the front-end loses the graphs that were named after such bytes",
         "aws-neuron-sdk issue 886, before Neuron 2.19"),
-    "STANDIN_CALL_WORDS": Setting("Call compiler with cmd", "what is said before a compilation", "other versions"),
+    "STANDIN_OTHER_WORDS": Setting("", "1: compilations and their summary are told in other words", "a version that is not known"),
     # -- what the script does
     "STANDIN_EXTRA_GRAPHS": Setting(
         "0", "so many more graphs, extra_0 and so on", "models with many graphs"),

@@ -95,7 +95,8 @@ class Wrapper:
             if versions.GENERATION == "2022":
                 self.logger.info("Exiting with a successfully compiled graph")
             if versions.SAYS_COMPLETED:
-                self.logger.info(f"Compilation Successfully Completed for model.{entry.key}.hlo_module.pb")
+                words = "Ready:" if settings.flag("STANDIN_OTHER_WORDS") else "Compilation Successfully Completed for"
+                self.logger.info(f"{words} model.{entry.key}.hlo_module.pb")
             return retry
         self.logger.error(f"Compilation failed for {self.workdir}/model.{entry.key}.hlo_module.pb "
                           f"after {tries - 1} retries.")
@@ -119,7 +120,7 @@ class Wrapper:
             self.logger.info(f"No candidate found under {entry.folder}.")
         else:
             shown = str(command) if versions.LIST_COMMAND else " ".join(command)
-            self.logger.info(f"{settings.get('STANDIN_CALL_WORDS')}: {shown}")
+            self.logger.info(f"{'Compiling by' if settings.flag('STANDIN_OTHER_WORDS') else 'Call compiler with cmd'}: {shown}")
         # What the real compiler would know by itself.
         told = {"STANDIN_CC_VERSION": versions.COMPILER, "NEURON_STANDIN_TRY": str(retry), "NEURON_STANDIN_WORKERS": str(self.workers)}
         try:
