@@ -36,7 +36,6 @@ class Compiled:
         self.events = lab.stoker.ask("events", self.name)[0]
         self.logs = {phase: lab.stoker.text("logs", self.name, "--phase", phase) for phase in ("precompile", "train")}
         self.log = self.logs["precompile"]
-        self.variables = {name for each in facts(self.log.splitlines()) for name in each.get("names", [])}
 
     def listed(self):
         at, found = 0, {}
@@ -71,6 +70,13 @@ class Compiled:
             raise NotTried(f"the compiler has refused the graph; {self.words()}")
         return found
 
+    def variables(self):
+        """Of the command, as it prints them; none, if others have cut its lines."""
+        try:
+            return {name for each in facts(self.log.splitlines()) for name in each.get("names", [])}
+        except ValueError:
+            return set()
+
     def of(self, event):
         return [row for row in self.events if row.get("event") == event]
 
@@ -87,8 +93,9 @@ RUN = shared(lambda lab: Compiled(lab, "batch", "inf2.xlarge"))
 def neuron_cache_role(lab):
     """With keys in the environment, or without the service's variable, nothing can be said of it."""
     run = RUN(lab)
-    if not any(URI.fullmatch(name) for name in run.variables) or run.variables & KEYS:
-        raise NotTried(f"the command has {', '.join(sorted(run.variables & KEYS)) or 'no address of keys'}; {run.words()}")
+    has = run.variables()
+    if not any(URI.fullmatch(name) for name in has) or has & KEYS:
+        raise NotTried(f"the command has {', '.join(sorted(has & KEYS)) or 'no address of keys'}; {run.words()}")
     if found := run.graphs():
         return True, f"{len(found)} graphs in the cache; {run.words()}"
     if match := NO_KEYS.search(run.log):

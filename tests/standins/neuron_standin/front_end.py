@@ -148,14 +148,14 @@ class Summary:
 
     def text(self) -> str:
         block = {"compilation_summary": {str(key).lower(): count for key, count in self.counts.items()},
-                 "report" if settings.flag("STANDIN_OTHER_WORDS") else "compilation_report": self.report}
+                 "compilation_report": self.report}
         if versions.TIMED_SUMMARY:
             block |= {"start_time": self.start, "compilation_time": time.time() - self.start}
         return json.dumps(block, indent=4)
 
     def show(self, logger: Logger) -> None:
         text = self.text()
-        logger.info(text)
+        logger.info("Done." if settings.flag("STANDIN_OTHER_WORDS") else text)
         logger.info(f"Total graphs: {len(self.report)}")
         logger.info(f"Total successful compilations: {self.counts.get(True, 0)}")
         logger.info(f"Total failed compilations: {self.counts.get(False, 0)}")
