@@ -14,17 +14,21 @@
 
 /* ---- checkpoint of a restart ---- */
 
+/* The step is saved anew once all have read what was saved before, as collectives have it. */
 static json_t *order_that_saves(const struct place *place, int nodes)
 {
 	AUTO(auto_free) char *root = mem_format("dir:%s/far", place->root);
 	AUTO(auto_free)
 	char *script = mem_format("[ -z \"$STOKER_RESUME_FROM\" ] || { "
 				  "basename $STOKER_RESUME_FROM; "
-				  "cat $STOKER_RESUME_FROM/*.bin > %s/read-$STOKER_NODE_RANK; }; "
+				  "cat $STOKER_RESUME_FROM/*.bin > %s/read-$STOKER_NODE_RANK; "
+				  "touch %s/has-read-$STOKER_NODE_RANK; "
+				  "until [ -e %s/has-read-%d ] && [ -e %s/has-read-0 ]; do "
+				  "sleep 0.02; done; }; "
 				  "d=$STOKER_CHECKPOINT_DIR/step-10; "
 				  "mkdir -p $d; echo saved$STOKER_NODE_RANK > "
 				  "$d/shard-$STOKER_NODE_RANK.bin",
-				  place->root);
+				  place->root, place->root, place->root, nodes - 1, place->root);
 	json_t *order = order_for(place, script);
 
 	js_put(order, "nodes", json_integer(nodes));
