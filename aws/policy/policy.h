@@ -83,6 +83,10 @@ struct policy_place {
 char *policy_cure(const struct aws_call *call, const struct policy_place *place,
 		  const char *message, bool bare);
 
+/* Returns the text with each %XX as the byte that it stands for: URLs and IAM's documents are
+ * written so. The caller frees it. */
+char *policy_unescape(const char *text);
+
 /* Finds the action that a service's message says is not allowed, and the resource, which may be
  * NULL. False: the message names none, or an explicit deny forbids it. The caller frees both. */
 bool policy_said(const char *message, char **ret_action, char **ret_resource);

@@ -72,7 +72,7 @@ static void read_json(struct request_facts *facts, const json_t *value, int dept
 		read_json(facts, inner, depth + 1);
 }
 
-static char *unescape(const char *text)
+char *policy_unescape(const char *text)
 {
 	AUTO(sb_release) struct sb out = SB_INIT;
 
@@ -99,7 +99,7 @@ static void read_headers(struct request_facts *facts, const struct aws_call *cal
 			facts->has_if_match = true;
 		if (strcmp(name, "x-amz-copy-source") != 0 || facts->source || !value)
 			continue;
-		facts->source = unescape(value + (*value == '/'));
+		facts->source = policy_unescape(value + (*value == '/'));
 		facts->names.of[POLICY_NAME_SOURCE] = facts->source;
 	}
 }

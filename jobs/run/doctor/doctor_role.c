@@ -1,7 +1,6 @@
 /* Checks of the roles that jobs take on: whom they trust, what they may do, who may pass them. */
 #include "jobs/run/doctor/doctor_role.h"
 
-#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -80,23 +79,11 @@ static json_t *get_role(struct role_view *view, const char *name, struct err **e
 /* Returns the JSON that stands in it with %XX; NULL: it is none. */
 static json_t *decoded(const char *text)
 {
-	AUTO(sb_release) struct sb plain = SB_INIT;
+	AUTO(auto_free) char *plain = policy_unescape(text);
 	AUTO(err_freep) struct err *ignored = NULL;
 	json_t *ret = NULL;
 
-	sb_adds(&plain, "");
-	for (; *text; text++) {
-		char hex[3] = { text[0] == '%' ? text[1] : '\0', '\0', '\0' };
-
-		if (isxdigit((unsigned char)hex[0]) && isxdigit((unsigned char)text[2])) {
-			hex[1] = text[2];
-			sb_addc(&plain, (char)strtol(hex, NULL, 16));
-			text += 2;
-		} else {
-			sb_addc(&plain, *text);
-		}
-	}
-	return js_parse(plain.text, plain.len, "the trust", &ret, &ignored) == 0 ? ret : NULL;
+	return js_parse(plain, strlen(plain), "the trust", &ret, &ignored) == 0 ? ret : NULL;
 }
 
 /* True if a text, or one of a list, is this word or "*". */
