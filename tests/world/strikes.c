@@ -188,6 +188,13 @@ static bool is_new_way_here(enum call_id id)
 	}
 }
 
+/* What a process hears its orders by is not refused for minutes: it could hear none. */
+static bool brings_orders(enum call_id id, const char *path)
+{
+	return id == CALL_poll ||
+	       (path && (strncmp(path, "pipe:", 5) == 0 || strstr(path, "[signalfd]")));
+}
+
 static void on_call(struct process *process, struct call *call, const char *path)
 {
 	const struct call_row *row = &call_rows[call->id];
@@ -199,7 +206,8 @@ static void on_call(struct process *process, struct call *call, const char *path
 	if (call->error)
 		return;
 	if (own.is) {
-		if (own.way == WAY_LASTING && call->id == own.id && now_ns < own.until_ns)
+		if (own.way == WAY_LASTING && call->id == own.id && now_ns < own.until_ns &&
+		    !brings_orders(call->id, path))
 			strike(process, call);
 		return;
 	}
@@ -213,11 +221,8 @@ static void on_call(struct process *process, struct call *call, const char *path
 		enum way way = i < errors ? WAY_ONCE : i == errors ? WAY_LASTING : WAY_DONE;
 		int error = row->errors[i < errors ? (uint64_t)i : calls % (uint64_t)errors];
 
-		/* What a process hears its orders by is not refused for minutes: it could hear
-		 * none. */
 		if ((way == WAY_DONE && row->kind != CALL_CHANGES) ||
-		    (way == WAY_LASTING && (error == EINTR || call->id == CALL_poll ||
-					    (path && strncmp(path, "pipe:", 5) == 0))))
+		    (way == WAY_LASTING && (error == EINTR || brings_orders(call->id, path))))
 			continue;
 		if (next_case(call->id, error, way, path)) {
 			strike(process, call);
