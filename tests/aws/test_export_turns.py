@@ -150,7 +150,7 @@ def test_a_turn_is_the_same_turn_wherever_it_is_driven_from(aws, tmp_path, numbe
     made, = interpret(aws, turns.export("step-functions"), "weekly")
     over.set()
     ender.join()
-    assert made["status"] == "SUCCEEDED" and made["output"]["exit_code"] == code, f"{drawn}\n{json.dumps(made, indent=1)}"
+    assert made["status"] == "SUCCEEDED" and json.loads(made["output"])["exit_code"] == code, f"{drawn}\n{made}"
     assert turns.visited(run_of("weekly")) == wanted, drawn
 
     def end(phase, job, at):

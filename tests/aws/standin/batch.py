@@ -4,6 +4,7 @@ ignores retries, overrides and filters."""
 
 import json
 import re
+import time
 
 from standin import batch_jobs, ecs, rules
 from standin.errors import Refusal
@@ -204,24 +205,31 @@ def submit(call):
     return reply({"jobName": job.name, "jobId": job.id, "jobArn": job.arn})
 
 
+def known_jobs(call):
+    """But for those that have ended long ago."""
+    settings = call.front.settings
+    since = (time.time() + settings["batch_later"] - settings["known_seconds"]) * 1000
+    return {name: job for name, job in state_of(call).jobs.items() if job.stopped is None or job.stopped > since}
+
+
 def describe(call):
     if not 1 <= len(call.params["jobs"]) <= 100:
         raise wrong("Error executing request, Exception : at most 100 jobs can be described")
-    jobs = state_of(call).jobs
+    jobs = known_jobs(call)
     ids = [name.rpartition("/")[2] for name in call.params["jobs"]]
     return reply({"jobs": [jobs[name].describe() for name in ids if name in jobs]})
 
 
 def listing(call):
-    state, wanted = state_of(call), call.params
+    state, wanted, jobs = state_of(call), call.params, known_jobs(call).values()
     where = [name for name in ("jobQueue", "arrayJobId", "multiNodeJobId") if name in wanted]
     if len(where) != 1:
         raise wrong("Error executing request, Exception : exactly one of jobQueue, arrayJobId and multiNodeJobId")
     if where == ["jobQueue"]:
         queue = found_in(state.queues, wanted["jobQueue"], "Job queue")["jobQueueArn"]
-        rows = [job for job in state.jobs.values() if job.queue == queue and job.parent is None]
+        rows = [job for job in jobs if job.queue == queue and job.parent is None]
     else:
-        rows = [job for job in state.jobs.values() if job.parent and job.parent.id == wanted[where[0]]]
+        rows = [job for job in jobs if job.parent and job.parent.id == wanted[where[0]]]
     filters = wanted.get("filters", [])
     if len(filters) > 1:
         raise wrong("Error executing request, Exception : only one filter is supported")

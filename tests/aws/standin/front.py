@@ -11,7 +11,7 @@ import traceback
 
 from standin import (
     batch, behind, chunked, control, ec2, errors, faults, hosts, images, metadata, quotas, rights, roles, s3, sagemaker,
-    scheduler, services, sigv4, sts, validate,
+    scheduler, services, sigv4, states, sts, validate,
 )
 from standin import call as calls
 from standin.keyring import Keyring
@@ -60,6 +60,11 @@ SETTINGS = {
     "entry_stays": False,        # SageMaker runs an image's entry point although a request has its own
     "first_host_counts": False,  # a training job ends as its first host does, whatever the others do
     "checkpoints_return": True,  # a training job begins with what lies at its CheckpointConfig
+    "job_cause": "",             # what Step Functions says of a job that failed; "": all that Batch tells of it
+    "scheduled_time": "%Y-%m-%dT%H:%M:%SZ",  # what EventBridge Scheduler puts in the place of its word for that
+    "ring_soon": 0,              # seconds: a schedule that is made rings at once for what is due in them
+    "known_seconds": 7 * 86400,  # for which Batch knows a job that has ended
+    "batch_later": 0,            # seconds that have passed for that since a job ended, beside those that have
     "limits": {},                # operation → requests in any second; beyond that it is throttled
     "policies": {},              # whose → what they may do; see rights.py
     "bucket_keys": {},           # bucket → ARN of the key that it encrypts by unless told otherwise
@@ -273,7 +278,7 @@ class Front:
                "scheduler": scheduler.HANDLERS, "iam": roles.HANDLERS, "servicequotas": quotas.HANDLERS,
                "ec2": {**ec2.HANDLERS, "TerminateInstances": hosts.terminate},
                "ecs": {"DescribeContainerInstances": hosts.describe}}.get(call.service, {})
-        return own.get(call.operation, behind.handle)(call)
+        return own.get(call.operation, states.handle if call.service == "states" else behind.handle)(call)
 
     def send(self, call, reply, code):
         """The reply, or what a fault makes of it; it is in the ledger before it goes out."""

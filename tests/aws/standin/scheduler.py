@@ -4,6 +4,8 @@
                                                   to the other; with "twice": 3 every third is delivered twice, as the
                                                   service may. Answers with what was submitted.
 
+With the setting `ring_soon` one rings at once when it is made, for what is due soon.
+
 moto keeps schedules too, and never rings. By the User Guide: of local times that the clock skips none rings, of those
 that come twice the first."""
 
@@ -13,7 +15,7 @@ from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from zoneinfo import ZoneInfo, available_timezones
 
-from standin import batch
+from standin import batch, services, states, validate
 from standin.errors import Refusal
 from standin.wire import Reply
 
@@ -77,9 +79,10 @@ def check(request):
     if (window["Mode"] == "OFF") == ("MaximumWindowInMinutes" in window):
         raise wrong("Provided FlexibleTimeWindow is not valid.")
     if request["Target"]["Arn"] == SUBMIT_JOB:
-        given = json.loads(request["Target"].get("Input", "{}"))
-        if not {"JobName", "JobQueue", "JobDefinition"} <= given.keys():
-            raise wrong("Invalid RequestJson provided. Reason: required parameter missing.")
+        try:
+            job_of(request["Target"].get("Input", "{}"))
+        except ValueError as error:
+            raise wrong(f"Invalid RequestJson provided. Reason: {error}.") from None
 
 
 def kept(call, request):
@@ -98,6 +101,9 @@ def create(call):
             raise Refusal("ConflictException", f"Schedule {request['Name']} already exists.", 409)
         table[request["Name"]] = {"token": request.get("ClientToken"), "schedule": kept(call, request)}
     call.effect = known is None
+    now, soon = datetime.now(UTC), timedelta(seconds=call.front.settings["ring_soon"])
+    for number, at in enumerate(times_of(kept(call, request), now, now + soon), 1):
+        submit(call.front, call.who.account, call.region, kept(call, request), at, number)
     return reply({"ScheduleArn": arn(call, request["Name"])})
 
 
@@ -151,20 +157,23 @@ def times_of(schedule, after, until):
             yield at
 
 
-def camel(value):
-    """The request of a universal target, in the service's own words."""
-    if isinstance(value, dict):
-        return {key[0].lower() + key[1:]: camel(each) for key, each in value.items()}
-    return [camel(each) for each in value] if isinstance(value, list) else value
+def job_of(text):
+    """The request that a universal target's text makes of SubmitJob. ValueError: the service's model has no such."""
+    request, shape, problems = json.loads(text), services.shape_of("batch", "SubmitJob"), []
+    states.translate(request, shape, True)
+    validate.check_structure(request, shape, "", problems)
+    if problems:
+        raise ValueError("; ".join(problems))
+    return request
 
 
 def submit(front, account, region, schedule, at, number):
     text = schedule["Target"]["Input"]
-    for name, value in (("scheduled-time", at.strftime("%Y-%m-%dT%H:%M:%SZ")), ("schedule-arn", schedule["Arn"]),
+    for name, value in (("scheduled-time", at.strftime(front.settings["scheduled_time"])), ("schedule-arn", schedule["Arn"]),
                         ("execution-id", f"{number:016x}"), ("attempt-number", "1")):
         text = text.replace(f"<aws.scheduler.{name}>", value)
     call = SimpleNamespace(front=front, who=SimpleNamespace(account=account), region=region, effect=False, fault=None,
-                           params=camel(json.loads(text)), request=SimpleNamespace(body=SimpleNamespace(size=len(text))))
+                           params=job_of(text), request=SimpleNamespace(body=SimpleNamespace(size=len(text))))
     return json.loads(batch.submit(call).body)["jobId"]
 
 
