@@ -1,4 +1,5 @@
-"""What conform has left, by its names: jobs are ended, then definitions, objects, uploads and pipelines removed."""
+"""What conform has left, by its names: what begins jobs is removed, jobs are ended, then definitions, objects, uploads and
+pipelines removed."""
 
 import hashlib
 import time
@@ -9,7 +10,8 @@ import jobs
 PROBLEMS = (botocore.exceptions.BotoCoreError, botocore.exceptions.ClientError)
 
 
-PLACES = {"batch": ("batch_jobs", "definitions"), "sagemaker": ("training_jobs", "pipelines")}
+PLACES = {"scheduler": ("schedules",), "states": ("machines",), "batch": ("batch_jobs", "definitions"),
+          "sagemaker": ("training_jobs", "pipelines")}
 
 
 class Clean:
@@ -18,7 +20,8 @@ class Clean:
     def __init__(self, lab, prefix, places, queues):
         self.lab, self.prefix, self.queues = lab, prefix, queues
         self.count, self.untold, self.used = 0, [], set()
-        for part in (getattr(self, name) for name in (*(each for place in places for each in PLACES[place]), "objects")):
+        for part in (getattr(self, name) for name in (*(
+                each for place in PLACES if place in places for each in PLACES[place]), "objects")):
             try:
                 part()
             except PROBLEMS as error:
@@ -71,6 +74,28 @@ class Clean:
                 if error.response["Error"].get("Code") != "ValidationException":
                     raise
         self.wait(alive)
+
+    def schedules(self):
+        for row in list(self.pages("scheduler", "list_schedules", "Schedules", NamePrefix=self.prefix)):
+            self.lab.client("scheduler").delete_schedule(Name=row["Name"], GroupName=row["GroupName"])
+            self.count += 1
+
+    def machines(self):
+        states = self.lab.client("stepfunctions")
+        machines = {row["stateMachineArn"]: row["name"] for row in self.pages("stepfunctions", "list_state_machines",
+                                                                              "stateMachines") if self.is_ours(row["name"])}
+
+        def alive():
+            return [row["executionArn"] for arn in machines for row in self.pages(
+                "stepfunctions", "list_executions", "executions", stateMachineArn=arn, statusFilter="RUNNING")]
+
+        for execution in alive():
+            states.stop_execution(executionArn=execution, cause="conform is over")
+            self.count += 1
+        self.wait(alive)
+        for arn in machines:
+            states.delete_state_machine(stateMachineArn=arn)
+            self.count += 1
 
     def definitions(self):
         """Those of conform's jobs by name, those of its runs because the jobs had them."""

@@ -9,16 +9,18 @@ sent before you have said yes.
 
 Jobs on AWS Batch go to --queue, on its smallest type, those on SageMaker take ml.m5.large and need --role; so does a job
 on AWS Batch that wants a role. So the role lets sagemaker.amazonaws.com and ecs-tasks.amazonaws.com assume it, and may use
-the bucket. A row whose options are missing, or that rows.yaml says is not tried, is listed so. A row with `named: true`, such as
-those with accelerators, is chosen by its whole id alone. Rows on accelerators need an --image with their tools and
+the bucket. states-cause makes a state machine with --states-role, which states.amazonaws.com assumes: it may run jobs and
+register definitions on AWS Batch, and has events:PutTargets, PutRule and DescribeRule, as Step Functions wants for that.
+scheduler-target makes a schedule with --scheduler-role, which scheduler.amazonaws.com assumes to submit jobs. A row whose
+options are missing, or that rows.yaml says is not tried, is listed so. A row with `named: true`, such as those with accelerators, is chosen by its whole id alone. Rows on accelerators need an --image with their tools and
 PyTorch, and a --queue with their type of machine; on EFA, one whose launch template has it.
 
 What is made is called "stoker-conform-…" (jobs of the built stoker "stk-stoker-conform-…"), is tagged, and is ended and
 removed at the end, also after a signal; --clean does so for what a killed one has left: of this folder's run, or without
 one of all runs, on --queue or all queues. Jobs end by themselves after a quarter of an hour (that of
 sagemaker-again after ten hours). A repeat in the same folder
-(--output) goes on where it was. Lines in CloudWatch Logs stay. A bucket with versions keeps those of what is removed: name
-one without.
+(--output) goes on where it was; batch-forgotten is judged by one that comes 8 days later. Lines in CloudWatch Logs stay. A
+bucket with versions keeps those of what is removed: name one without.
 
 The folder gets results.json and results.md, a table without account, names and ARNs.
 
@@ -46,8 +48,10 @@ import runs
 import trials_batch  # noqa: F401
 import trials_devices  # noqa: F401
 import trials_images  # noqa: F401
+import trials_later  # noqa: F401
 import trials_more  # noqa: F401
 import trials_neuron  # noqa: F401
+import trials_orchestrators  # noqa: F401
 import trials_requests  # noqa: F401
 import trials_runs  # noqa: F401
 import trials_sagemaker  # noqa: F401
@@ -75,6 +79,8 @@ def options(words):
     parser.add_argument("--bucket", required=True)
     parser.add_argument("--role", metavar="ARN", help="of jobs, and of what else is made with one")
     parser.add_argument("--queue", metavar="NAME", help="of AWS Batch, for its jobs")
+    parser.add_argument("--states-role", metavar="ARN", help="of Step Functions, for its row")
+    parser.add_argument("--scheduler-role", metavar="ARN", help="of EventBridge Scheduler, for its row")
     parser.add_argument("--image", metavar="URL", help=f"of jobs, with python3; default: {jobs.BATCH_IMAGE} on AWS Batch, "
                         "AWS's for PyTorch on CPUs on SageMaker, where it is published whose it is")
     parser.add_argument("--stoker-image", metavar="URL", help="with stoker in it (configs/container), for the rows that need it")
@@ -119,6 +125,10 @@ def why_not(row, args, no_queue, lab):
         return shape["untried"]
     if name in labs.NEEDS_ROLE and not args.role:
         return "it needs --role"
+    if name in labs.NEEDS_STATES and not args.states_role:
+        return "it needs --states-role"
+    if name in labs.NEEDS_SCHEDULER and not args.scheduler_role:
+        return "it needs --scheduler-role"
     if not args.image and (name in labs.NEEDS_IMAGE or shape["by"] == "sagemaker" and not jobs.aws_image(args.region)):
         return "it needs --image"
     if name in labs.NEEDS_QUEUE and no_queue:
@@ -263,6 +273,8 @@ def begin(args):
     except botocore.exceptions.BotoCoreError as error:
         refuse(REFUSED, f"{error}; nothing was begun")
     lab.queue_name, lab.image, lab.stoker_image = args.queue, args.image, args.stoker_image
+    lab.states_role, lab.scheduler_role = args.states_role, args.scheduler_role
+    lab.begun = results.data.setdefault("begun", {})
     return results, lab
 
 
@@ -290,7 +302,8 @@ def main(words):
             results.data["rows"][row["id"]] = {"verdict": "not tried", "seen": mask(reasons[row["id"]], lab),
                                                "requests": [], "at": now(), "usd": cost(live, row)}
     ids = {row["id"] for row in tried}
-    places = {place for place, needed in (("batch", labs.NEEDS_QUEUE), ("sagemaker", labs.NEEDS_ROLE)) if needed & ids}
+    places = {place for place, needed in (("batch", labs.NEEDS_QUEUE), ("sagemaker", labs.NEEDS_ROLE), (
+        "states", labs.NEEDS_STATES), ("scheduler", labs.NEEDS_SCHEDULER)) if needed & ids}
     results.data.update(date=now()[:10], stoker=version,
                         places=sorted(places | set(results.data["places"])))
     estimate(live, tried, args)

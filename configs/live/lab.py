@@ -24,6 +24,7 @@ PASSING = ("Throttling", "ThrottlingException", "TooManyRequestsException", "Slo
            "InternalServerError", "ServiceUnavailable", "ServiceException")
 TRIALS = {}
 NEEDS_ROLE, NEEDS_QUEUE, NEEDS_IMAGE = set(), set(), set()  # ids of rows
+NEEDS_STATES, NEEDS_SCHEDULER = set(), set()
 
 
 class NotTried(Exception):
@@ -34,13 +35,16 @@ class Ended(Exception):
     """A signal has come."""
 
 
-def trial(row, role=False, queue=False, image=False):
-    """The function tries this row; with a role, with a queue, with an image that only the user can name."""
+def trial(row, role=False, queue=False, image=False, states=False, scheduler=False):
+    """The function tries this row; with a role, with a queue, with an image that only the user can name, with a role of
+    Step Functions or of EventBridge Scheduler."""
     def keep(function):
         TRIALS[row] = function
         (NEEDS_ROLE if role else set()).add(row)
         (NEEDS_QUEUE if queue else set()).add(row)
         (NEEDS_IMAGE if image else set()).add(row)
+        (NEEDS_STATES if states else set()).add(row)
+        (NEEDS_SCHEDULER if scheduler else set()).add(row)
         return function
     return keep
 
@@ -92,8 +96,11 @@ class Lab:
         self.has_versions = False  # the bucket keeps what is removed
         self.made, self.queue, self.stoker = {}, None, None  # see shared, jobs.Queue, runs.Stoker
         self.image, self.stoker_image = None, None
+        self.states_role, self.scheduler_role = None, None
+        self.begun = {}  # what a later run of conform judges, by row; kept in the results
         # Seconds for which is watched whether something happens that must not; tests have less.
         self.watch = float(os.environ.get("CONFORM_WATCH", "60"))
+        self.later = float(os.environ.get("CONFORM_LATER", "0"))  # seconds that it is later for tests
 
     def client(self, service, region=None):
         key = (service, region or self.region)
@@ -106,6 +113,9 @@ class Lab:
             self.clients[key].meta.events.register("before-call", self.go_on)
             self.clients[key].meta.events.register("after-call", self.note)
         return self.clients[key]
+
+    def now(self):
+        return datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(seconds=self.later)
 
     def go_on(self, **_):
         if self.ended:

@@ -70,7 +70,8 @@ def mask(text, lab):
     """Without ARNs, account numbers and the names of bucket, queue and role."""
     text = re.sub(r"arn:aws[\w-]*:[^\s'\",;)]*", "<arn>", text)
     text = re.sub(r"(?<!\d)\d{12}(?!\d)", "<account>", text)
-    names = {lab.bucket: "<bucket>", lab.queue_name: "<queue>", (lab.role or "").rpartition("/")[2]: "<role>"}
+    roles = {(role or "").rpartition("/")[2]: "<role>" for role in (lab.role, lab.states_role, lab.scheduler_role)}
+    names = {lab.bucket: "<bucket>", lab.queue_name: "<queue>", **roles}
     for name in filter(None, names):
         text = re.sub(rf"(?<![\w-]){re.escape(name)}(?![\w-])", names[name], text)
     return text

@@ -11,8 +11,8 @@ import pytest
 import stoker as cli
 from aws import REGION
 from conforming import (
-    BUCKET, DEVICE_IMAGE, DEVICES, JOBS, LONG, NAMED, ON_DEVICES, OTHERWISE, QUEUE, REQUESTS, ROLE, SDK, SILENT, SPOT, TOOLS,
-    Conform, asked, ended, groups, rows, trials, turn,
+    ALWAYS, BUCKET, DEVICE_IMAGE, DEVICES, JOBS, LATER, LONG, NAMED, ON_DEVICES, OTHERWISE, QUEUE, REQUESTS, ROLE, ROLES, SDK,
+    SILENT, SPOT, TOOLS, Conform, asked, ended, groups, rows, trials, turn,
 )
 from standin.processes import limits
 
@@ -44,13 +44,13 @@ def test_each_trial_can_turn():
 
 
 def test_all_rows_are_as_taken(conform):
-    code, out, err = conform.everything([*EVERY, "batch-forgotten"])
+    code, out, err = conform.everything([*EVERY, "neuron-timeout"])
     assert code == 0, (out, err)
     assert conform.turned() == {} and sorted(conform.verdicts()) == sorted(EVERY)
     assert conform.left() == []
     data = conform.data()
     assert all(data["rows"][name]["requests"] for name in EVERY)
-    assert data["rows"]["batch-forgotten"]["verdict"] == "not tried" and "neuron-efa" not in data["rows"]
+    assert data["rows"]["neuron-timeout"]["verdict"] == "not tried" and "neuron-efa" not in data["rows"]
     table = (conform.folder / "results.md").read_text()
     assert f", {REGION}, stoker " in table.split("\n")[0]
     for text in (table, json.dumps(data)):
@@ -161,11 +161,14 @@ def test_a_right_that_is_missing_is_no_verdict(aws, conform):
 
 
 def test_what_is_missing_is_named(aws, conform):
-    code, out, _ = conform.run(*asked(["batch-tags", "pipeline-limits", "batch-efa", "states-cause"]))
+    code, out, _ = conform.run(*asked(["batch-tags", "pipeline-limits", "batch-efa", "states-cause", "scheduler-target",
+                                         "neuron-timeout"]))
     seen = {name: row["seen"] for name, row in conform.data()["rows"].items()}
     assert code == 0 and seen == {"batch-tags": "it needs --queue", "pipeline-limits": "it needs --role",
                                   "batch-efa": "it needs --image",
-                                  "states-cause": rows()["states-cause"]["untried"]}
+                                  "states-cause": "it needs --states-role",
+                                  "scheduler-target": "it needs --scheduler-role",
+                                  "neuron-timeout": rows()["neuron-timeout"]["untried"]}
     code, out, _ = conform.run(*asked(["batch-tags"]), "--queue", "nowhere")
     assert code == 0 and "no queue" in conform.data()["rows"]["batch-tags"]["seen"] and "nowhere" not in str(conform.data())
 
@@ -258,6 +261,39 @@ def test_a_signal_ends_a_job_that_runs(aws, conform, tmp_path, case):
     (tmp_path / "go").touch()
     code, out, err = ended(process)
     assert (code, conform.left()) == (128 + signal.SIGTERM, []), (out, err)
+
+
+# What conform asks next, behind the begin of what begins jobs.
+BEGINS = {"states-cause": "DescribeExecution", "scheduler-target": "ListJobs"}
+
+
+@pytest.mark.parametrize("row, number", drawn(
+    [(row, number) for row in BEGINS for number in (signal.SIGKILL, signal.SIGTERM)], 2))
+def test_what_would_begin_jobs_is_removed(aws, conform, tmp_path, row, number):
+    aws.fault("job_pending", operation="SubmitJob", key="-train$", seconds=ALWAYS)
+    aws.settings(ring_soon=0)
+    held = aws.fault("delay", operation=BEGINS[row], header=SDK, until=str(tmp_path / "go"))
+    process = conform.start(*ROLES, "--queue", QUEUE, *asked([row]))
+    cli.until(lambda: any(rule["id"] == held and rule["struck"] for rule in aws.control("GET", "faults")), process)
+    assert len(conform.beginners()) == 1
+    process.send_signal(number)
+    (tmp_path / "go").touch()
+    code, out, err = ended(process)
+    assert code == (-number if number == signal.SIGKILL else 128 + number), (out, err)
+    if number == signal.SIGKILL:
+        assert conform.beginners()
+        code, out, err = conform.run("--clean", yes=False)
+        assert code == 0, (out, err)
+    assert conform.left() == []
+
+
+def test_what_takes_days_is_begun_once(aws, conform):
+    words = ["--queue", QUEUE, *asked([LATER])]
+    assert conform.run(*words)[0] == 0
+    first, mark = conform.data()["rows"][LATER]["seen"], aws.mark()
+    assert conform.run(*words)[0] == 0
+    assert conform.data()["rows"][LATER]["seen"] == first and "run conform again after" in first
+    assert aws.requests("SubmitJob", mark) == 0
 
 
 def test_a_repeat_goes_on_where_it_was(aws, conform):

@@ -115,6 +115,17 @@ def test_machines_share_a_schedule(far):
     assert begun.read_text() == "\n"
 
 
+@pytest.mark.parametrize("member, other, words", [
+    ("JobName", "jobName", "no member 'jobName'"), ("Command", "command", "no member 'command'"), ("JobQueue", "Queue", "no member 'Queue'")])
+def test_a_target_that_batch_would_not_take_is_refused(far, member, other, words):
+    assert far.add().code == 0
+    row, = far.schedules()
+    target = {**row["Target"], "Input": row["Target"]["Input"].replace(f'"{member}"', f'"{other}"')}
+    with pytest.raises(far.scheduler.exceptions.ValidationException, match=words):
+        far.scheduler.create_schedule(Name="another", Target=target, **{
+            name: row[name] for name in ("ScheduleExpression", "FlexibleTimeWindow")})
+
+
 def test_what_eventbridge_is_asked_for(far, aws):
     assert far.add().code == 0
     made = far.schedules()

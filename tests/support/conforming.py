@@ -15,6 +15,7 @@ from neuron_standin.install import Installation
 
 CONFORM = cli.ROOT / "configs/live/conform"
 ROLE = "arn:aws:iam::123456789012:role/secret-role"
+ROLES = ["--role", ROLE, "--states-role", f"{ROLE}-of-states", "--scheduler-role", f"{ROLE}-of-scheduler"]
 BUCKET, QUEUE = "account-123456789012", "secret-queue"
 SAGEMAKER_IMAGE = f"763104351884.dkr.ecr.{REGION}.amazonaws.com/pytorch-training:2.3.0-cpu-py311-ubuntu20.04-sagemaker"
 NEURON_IMAGE = f"763104351884.dkr.ecr.{REGION}.amazonaws.com/pytorch-training-neuronx:" \
@@ -58,6 +59,7 @@ ON_DEVICES = {row: kind for kind, (names, _) in DEVICES.items() for row in names
 NAMED = [row for row in trials() if rows()[row].get("named") and row not in [*SPOT, *ON_DEVICES]]
 JOBS = [row for row in trials() if row not in [*REQUESTS, *LONG, *NAMED, *SPOT, *ON_DEVICES]]
 DEVICE_IMAGE = f"123456789012.dkr.ecr.{REGION}.amazonaws.com/devices:1"
+LATER = "batch-forgotten"  # is judged by a second run
 COUNTERS = ("mem_ecc_uncorrected", "sram_ecc_uncorrected")
 
 
@@ -70,14 +72,15 @@ class Conform:
     """`folder` has its results."""
 
     def __init__(self, aws, tmp_path):
-        self.aws, self.home, self.folder, self.watch = aws, tmp_path, tmp_path / "results", 2
+        self.aws, self.home, self.folder, self.watch, self.later = aws, tmp_path, tmp_path / "results", 2, 0
         aws.make_bucket(BUCKET)
         env = {"PATH": "/usr/local/bin:/usr/bin:/bin", **{name: os.environ[name] for name in (
             "ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS") if name in os.environ}}
         for image in (SAGEMAKER_IMAGE, NEURON_IMAGE, STOKER_IMAGE):
             aws.push(image)
         aws.settings(job_seconds=0.1, stop_seconds=1, most_limited=512, image_env={"*": env}, image_entries=ENTRIES,
-                     image_files={STOKER_IMAGE: {"/opt/stoker": str(cli.BINARY.parent / "agent")}}, imds={"role": "tester"})
+                     image_files={STOKER_IMAGE: {"/opt/stoker": str(cli.BINARY.parent / "agent")}}, imds={"role": "tester"},
+                     ring_soon=300)
         batch = aws.client("batch")
         batch.create_compute_environment(
             computeEnvironmentName="env", type="MANAGED",
@@ -129,7 +132,8 @@ class Conform:
     def start(self, *words, yes=True):
         argv = [CONFORM, "--region", REGION, "--bucket", BUCKET, "--stoker", cli.BINARY, "--output", self.folder, *words]
         env = self.aws.env(HOME=str(self.home), CONFORM_PYTHON=sys.executable, PYTHONDONTWRITEBYTECODE="1",
-                           CONFORM_WATCH=str(self.watch), AWS_EC2_METADATA_SERVICE_ENDPOINT=self.aws.url)
+                           CONFORM_WATCH=str(self.watch), CONFORM_LATER=str(self.later),
+                           AWS_EC2_METADATA_SERVICE_ENDPOINT=self.aws.url)
         return subprocess.Popen([str(word) for word in argv + (["--yes"] if yes else [])], env=env, text=True,
                                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
@@ -140,7 +144,14 @@ class Conform:
     def everything(self, names, *words):
         if "sagemaker-again" in names:
             self.aws.fault("job_interrupted", operation="CreateTrainingJob", key="-spot-train-1$", after=4, hard=True)
-        return self.run("--role", ROLE, "--queue", QUEUE, "--stoker-image", STOKER_IMAGE, "--budget", "8", *asked(names), *words)
+        options = [*ROLES, "--queue", QUEUE, "--stoker-image", STOKER_IMAGE, "--budget", "8", *asked(names), *words]
+        found = self.run(*options)
+        if LATER not in names:
+            return found
+        row, self.later = self.data()["rows"][LATER], 8 * 86400 + 60
+        assert row["verdict"] == "not tried" and "run conform again after" in row["seen"], (row, found)
+        self.aws.settings(batch_later=self.later)
+        return self.run(*options)
 
     def data(self):
         return json.loads((self.folder / "results.json").read_text())
@@ -164,6 +175,11 @@ class Conform:
         return any(row["jobName"].endswith(part) and row["status"] == "RUNNING" for row in rows["jobSummaryList"]) or any(
             row["TrainingJobName"].endswith(part) for row in training["TrainingJobSummaries"])
 
+    def beginners(self):
+        """What would begin jobs."""
+        return [*(row["Name"] for row in self.aws.client("scheduler").list_schedules()["Schedules"]),
+                *(row["name"] for row in self.aws.client("stepfunctions").list_state_machines()["stateMachines"])]
+
     def left(self):
         """All that it could have left."""
         aws = self.aws
@@ -172,7 +188,7 @@ class Conform:
             "jobSummaryList"] if row["status"] not in ("SUCCEEDED", "FAILED")]
         training = [row for row in sagemaker.list_training_jobs(MaxResults=100)["TrainingJobSummaries"]
                     if row["TrainingJobStatus"] not in ("Completed", "Failed", "Stopped")]
-        return [*aws.objects(BUCKET),
+        return [*aws.objects(BUCKET), *self.beginners(),
                 *(row["Key"] for row in aws.client("s3").list_multipart_uploads(Bucket=BUCKET).get("Uploads", [])),
                 *(row["PipelineName"] for row in sagemaker.list_pipelines()["PipelineSummaries"]),
                 *(row["jobName"] for row in jobs), *(row["TrainingJobName"] for row in training),
@@ -231,6 +247,9 @@ OTHERWISE = [
     ("batch-blocked", "settings", {"most_vcpus": 4000}),
     ("sagemaker-again", *replaced("DescribeTrainingJob", '"Status": "Interrupted"', '"Status": "Stopping"', key="-spot-train-1$",
                                   header=SDK)),
+    ("batch-forgotten", "settings", {"known_seconds": 9 * 86400}),
+    ("states-cause", "settings", {"job_cause": "Essential container in task exited"}),
+    ("scheduler-target", "settings", {"scheduled_time": "%Y-%m-%d %H:%M:%S"}),
     ("batch-spot-nodes", "settings", {"spot_nodes": True}),
     ("container-memory", *replaced("GetLogEvents", r'(?<=after\\": )1', "0", key="^/aws/batch/job$")),
     ("batch-helper", "settings", {"helpers_first": False}),
