@@ -12,10 +12,11 @@ on AWS Batch that wants a role. So the role lets sagemaker.amazonaws.com and ecs
 the bucket. states-cause makes a state machine with --states-role, which states.amazonaws.com assumes: it may run jobs and
 register definitions on AWS Batch, and has events:PutTargets, PutRule and DescribeRule, as Step Functions wants for that.
 scheduler-target makes a schedule with --scheduler-role, which scheduler.amazonaws.com assumes to submit jobs. A row whose
-options are missing, or that rows.yaml says is not tried, is listed so. A row with `named: true`, such as those with accelerators, is chosen by its whole id alone. Rows on accelerators need an --image with their tools and
-PyTorch, and a --queue with their type of machine; on EFA, one whose launch template has it.
+options are missing, or that rows.yaml says is not tried, is listed so. A row with `named: true`, such as those with
+accelerators, is chosen by its whole id alone. Rows on accelerators need an --image with their tools and PyTorch, and a
+--queue with their type of machine; on EFA, one whose launch template has it.
 
-What is made is called "stoker-conform-…" (jobs of the built stoker "stk-stoker-conform-…"), is tagged, and is ended and
+What is made is called "stoker-conform-…" (jobs of the built stoker "stk-stoker-conform-…"), is tagged (but a schedule, which can have no tags), and is ended and
 removed at the end, also after a signal; --clean does so for what a killed one has left: of this folder's run, or without
 one of all runs, on --queue or all queues. Jobs end by themselves after a quarter of an hour (that of
 sagemaker-again after ten hours). A repeat in the same folder
