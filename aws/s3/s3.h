@@ -254,4 +254,22 @@ int s3_delete(struct aws *aws, const struct s3_place *place, struct err **err);
 int s3_abort_leftovers(struct aws *aws, const struct s3_place *place, int64_t idle_ms,
 		       struct err **err);
 
+/* --- a trial of an upload in parts --- */
+
+/* What is tried: to begin one, to find it among those of the bucket, to list its parts, to abort
+ * it. */
+enum s3_parts_step { S3_PARTS_BEGIN, S3_PARTS_FIND, S3_PARTS_LIST, S3_PARTS_ABORT, S3_PARTS_STEPS };
+
+struct s3_parts_trial {
+	struct err *why[S3_PARTS_STEPS]; /* it failed; NULL: it did not, or was not tried */
+	char *kms_key; /* ARN of the key of KMS by which S3 encrypts there; NULL: none is told */
+};
+void s3_parts_trial_release(struct s3_parts_trial *trial); /* for AUTO() */
+
+/* Makes the trial with this key, which gets no object. `finds`: FIND is tried too. The upload stays
+ * if ABORT failed; then, and if BEGIN failed, a caller must take the trial for a failure: the
+ * others only leave parts of killed processes where they are. */
+void s3_parts_try(struct aws *aws, const struct s3_place *place, bool finds,
+		  struct s3_parts_trial *ret);
+
 #endif

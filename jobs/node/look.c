@@ -15,6 +15,7 @@
 #include "jobs/store/store_right.h"
 
 #define EACH_MS    10000 /* a check has no longer */
+#define PARTS      "inside.parts"
 #define SECRET_MAX ((size_t)64 << 10)
 
 /* ---- findings ---- */
@@ -27,14 +28,15 @@ static void say(const char *words)
 	(void)!fs_write_full(STDOUT_FILENO, line, strlen(line));
 }
 
-/* Writes a finding; why NULL: all is well, with the words of `seen`. */
-static void tell(const char *check, const char *on, const char *field, const struct err *why,
-		 const char *seen)
+/* Writes a finding; why NULL: all is well, with the words of `seen`. `bad`: its state with an
+ * error, unless nobody answered. */
+static void tell_as(const char *bad, const char *check, const char *on, const char *field,
+		    const struct err *why, const char *seen)
 {
 	const struct refusal_said *refusal = why ? refusal_of(why) : NULL;
 	json_auto_t *line = json_object();
 	AUTO(auto_free) char *text = NULL;
-	const char *state = !why ? "ok" : why->code == EXIT_UNREACHABLE ? "unknown" : "fail";
+	const char *state = !why ? "ok" : why->code == EXIT_UNREACHABLE ? "unknown" : bad;
 
 	js_put_str(line, "check", check);
 	js_put_str(line, "on", on);
@@ -47,6 +49,12 @@ static void tell(const char *check, const char *on, const char *field, const str
 	js_put_str(line, "field", why ? field : NULL);
 	text = js_line(line);
 	say(text);
+}
+
+static void tell(const char *check, const char *on, const char *field, const struct err *why,
+		 const char *seen)
+{
+	tell_as("fail", check, on, field, why, seen);
 }
 
 /* ---- calls that are tried ---- */
@@ -86,8 +94,35 @@ static bool try_right(struct store *store, enum store_right right, const char *k
 	return !why;
 }
 
+/* Tries an upload in parts. Jobs look for those that were left in some places only. If it could not
+ * be aborted, the probe stays: a later doctor finds the upload by it. */
+static bool try_parts(const struct store *store, const char *key, const json_t *place)
+{
+	static const char *const states[S3_PARTS_STEPS] = { "fail", "warn", "warn", "fail" };
+	const char *on = js_str(place, "url"), *field = js_str(place, "field");
+	AUTO(s3_parts_trial_release) struct s3_parts_trial trial = { 0 };
+	AUTO(err_freep) struct err *why = NULL;
+	bool is_well = true;
+
+	cancel_after(EACH_MS);
+	if (store_right_try_parts(store, key, js_bool(place, "uploads", false), &trial, &why) < 0) {
+		tell(PARTS, on, field, why, NULL);
+		return true;
+	}
+	for (size_t i = 0; i < S3_PARTS_STEPS; i++)
+		if (trial.why[i]) {
+			is_well = false;
+			tell_as(states[i], PARTS, on, field, trial.why[i], NULL);
+		}
+	if (is_well)
+		tell(PARTS, on, field, NULL, "an upload in parts begins, and is aborted");
+	return !trial.why[S3_PARTS_ABORT];
+}
+
 static void try_place(const json_t *place)
 {
+	bool leaves_nothing;
+
 	AUTO(store_freep) struct store *store = NULL;
 	AUTO(err_freep) struct err *why = NULL;
 	AUTO(auto_free) char *key = NULL;
@@ -104,7 +139,11 @@ static void try_place(const json_t *place)
 	    !try_right(store, STORE_RIGHT_PUT, key, place))
 		return;
 	try_right(store, STORE_RIGHT_GET, key, place);
+	leaves_nothing = try_parts(store, key, place);
 	try_right(store, STORE_RIGHT_DELETE, key, place);
+	err_freep(&why);
+	if (!leaves_nothing)
+		(void)!store_put(store, key, "", 0, &why);
 }
 
 static void try_secret(const char *name, const char *from)

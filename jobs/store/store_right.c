@@ -1,6 +1,8 @@
 /* Trials of rights in a store: see store_right.h. */
 #include "jobs/store/store_right.h"
 
+#include <stdlib.h>
+
 static int stop_at_once(void *arg, const struct store_object *object, struct err **err)
 {
 	(void)arg, (void)object, (void)err;
@@ -65,4 +67,19 @@ int store_right_list(struct store *store, const char *prefix, store_list_fn fn, 
 	return store_list(store, prefix, fn, arg, err) >= 0
 		       ? 0
 		       : denied(store, STORE_RIGHT_LIST, what, err);
+}
+
+int store_right_try_parts(const struct store *store, const char *key, bool finds,
+			  struct s3_parts_trial *ret, struct err **err)
+{
+	AUTO(aws_freep) struct aws *aws = NULL;
+	AUTO(auto_free) char *bucket = NULL, *prefix = NULL, *all = NULL, *full = NULL;
+
+	if (s3_parse_url(store_url(store), &bucket, &prefix, err) < 0 || aws_open(&aws, err) < 0)
+		return -1;
+	all = mem_format("%s%s", prefix, *prefix ? "/" : "");
+	full = mem_format("%s%s", all, key);
+	aws_set_place(aws, bucket, all);
+	s3_parts_try(aws, &(struct s3_place){ bucket, full }, finds, ret);
+	return 0;
 }

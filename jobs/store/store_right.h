@@ -6,6 +6,7 @@
 #ifndef STK_STORE_STORE_RIGHT_H
 #define STK_STORE_STORE_RIGHT_H
 
+#include "aws/s3/s3.h"
 #include "jobs/store/store.h"
 
 /* Probes that a doctor writes: "<whose>/probe" beneath this, so that the next one finds them. */
@@ -23,6 +24,11 @@ int store_right_try(struct store *store, enum store_right right, const char *key
 /* The same for LIST, with a callback as of store_list(). */
 int store_right_list(struct store *store, const char *prefix, store_list_fn fn, void *arg,
 		     const char *what, struct err **err);
+
+/* Tries an upload in parts with this key of a store in a bucket: see s3_parts_try(). -1: it could
+ * not be begun to be tried. */
+int store_right_try_parts(const struct store *store, const char *key, bool finds,
+			  struct s3_parts_trial *ret, struct err **err);
 
 /* Wraps an error with the operation that failed, and the right that it needs. Returns -1. */
 int store_right_denied(const struct store *store, const char *what, const char *doing,

@@ -130,12 +130,29 @@ static char *environment_words(const json_t *plan, const struct node_report *rep
 	return words.len > 0 ? sb_take(&words) : NULL;
 }
 
+#define NAME_IT                                                                                    \
+	"a variable that steers graphs is part of the graph key only if the spec sets it; name "   \
+	"it in 'env'"
+
+/* Returns what lets the command get them: where the image's values are not known, also what lets
+ * them be known. The caller frees it. */
+static char *environment_cure(const json_t *plan, const struct node_report *report)
+{
+	const char *hint = js_str(json_object_get(plan, "image"), "env_hint");
+
+	if (!hint || report->environment.image_known)
+		return mem_copy(NAME_IT);
+	return mem_format(NAME_IT ", or %s", hint);
+}
+
 /* Returns 1 if there was something to record, 0 if not, -1 with an error. */
 static int record_environment(struct attempt_watch *watch, int node,
 			      const struct node_report *report, struct err **err)
 {
+	const json_t *plan = watch->driver->plan;
 	json_auto_t *names = NULL;
-	AUTO(auto_free) char *words = environment_words(watch->driver->plan, report, &names);
+	AUTO(auto_free) char *words = environment_words(plan, report, &names);
+	AUTO(auto_free) char *cure = environment_cure(plan, report);
 	struct event ev;
 
 	if (!words)
@@ -144,9 +161,7 @@ static int record_environment(struct attempt_watch *watch, int node,
 	EVENT_SET(&ev, node, node);
 	EVENT_SET_STR(&ev, reason, words);
 	EVENT_SET(&ev, names, names);
-	EVENT_SET_STR(&ev, hint,
-		      "a variable that steers graphs is part of the graph key only if the spec "
-		      "sets it; name it in 'env'");
+	EVENT_SET_STR(&ev, hint, cure);
 	return driver_record(watch->driver, &ev, err) < 0 ? -1 : 1;
 }
 

@@ -11,7 +11,6 @@
 
 #include "aws/credentials/settings.h"
 #include "aws/s3/s3.h"
-#include "aws/xml.h"
 #include "jobs/base/hash.h"
 #include "jobs/base/process/proc.h"
 #include "jobs/base/text/text.h"
@@ -309,62 +308,38 @@ void doctor_bucket_get(struct doctor_talk *talk)
 		doctor_finding(talk, DOCTOR_OK, NULL, "the %s can be read", talk->what);
 }
 
-static bool pick_upload(void *arg, const char *path, const char *text, size_t len)
+/* Says what of a trial failed. A run does without what only finds parts that were left. */
+static void tell_parts(struct doctor_talk *talk, const struct s3_parts_trial *trial)
 {
-	char **id = arg;
+	static const bool spared[S3_PARTS_STEPS] = {
+		[S3_PARTS_FIND] = true, [S3_PARTS_LIST] = true
+	};
+	bool is_well = true;
 
-	if (strcmp(path, "InitiateMultipartUploadResult/UploadId") == 0 && !*id)
-		*id = mem_copy_n(text, len);
-	return true;
-}
+	for (size_t i = 0; i < S3_PARTS_STEPS; i++) {
+		const struct err *why = trial->why[i];
 
-static int begin_parts(struct bucket *bucket, const char *key, char **ret_id, struct err **err)
-{
-	AUTO(aws_reply_release) struct aws_reply reply = { 0 };
-	struct aws_call call = AWS_CALL_INIT(CREATE_UPLOAD);
-
-	call.bucket = bucket->name;
-	call.key = key;
-	if (aws_perform(bucket->aws, &call, &reply, err) < 0)
-		return err_wrap(err, "cannot begin an upload in parts, which takes s3:PutObject");
-	if (xml_parse(reply.http->body.text, reply.http->body.len, "the reply of s3", pick_upload,
-		      ret_id, err) < 0)
-		return -1;
-	return *ret_id ? 0 : err_set(err, EXIT_UNREACHABLE, "the reply of s3 names no upload");
-}
-
-static int abort_parts(struct bucket *bucket, const char *key, const char *id, struct err **err)
-{
-	const struct sigv4_pair param = { "uploadId", id };
-	AUTO(aws_reply_release) struct aws_reply reply = { 0 };
-	struct aws_call call = AWS_CALL_INIT(ABORT_UPLOAD);
-
-	call.bucket = bucket->name;
-	call.key = key;
-	call.params = &param;
-	call.param_count = 1;
-	bucket->has_upload = aws_perform(bucket->aws, &call, &reply, err) < 0;
-	if (bucket->has_upload)
-		return err_wrap(err, "cannot abort an upload in parts, which takes "
-				     "s3:AbortMultipartUpload");
-	return 0;
+		if (why && spared[i])
+			doctor_finding_warn(talk, why);
+		else if (why)
+			doctor_finding_of(talk, why, NULL);
+		is_well = is_well && !why;
+	}
+	if (is_well)
+		doctor_finding(talk, DOCTOR_OK, NULL, "an upload in parts begins, and is aborted");
 }
 
 void doctor_bucket_multipart(struct doctor_talk *talk)
 {
 	struct bucket *bucket = bucket_with_probe(talk);
 	AUTO(auto_free) char *key = bucket ? full_key(bucket, bucket->key) : NULL;
-	AUTO(auto_free) char *id = NULL;
-	AUTO(err_freep) struct err *why = NULL;
+	AUTO(s3_parts_trial_release) struct s3_parts_trial trial = { 0 };
 
 	if (!bucket)
 		return;
-	if (begin_parts(bucket, key, &id, &why) < 0)
-		doctor_finding_of(talk, why, NULL);
-	else if (abort_parts(bucket, key, id, &why) < 0)
-		doctor_finding_of(talk, why, NULL);
-	else
-		doctor_finding(talk, DOCTOR_OK, NULL, "an upload in parts begins, and is aborted");
+	s3_parts_try(bucket->aws, &(struct s3_place){ bucket->name, key }, true, &trial);
+	bucket->has_upload = trial.why[S3_PARTS_ABORT] != NULL;
+	tell_parts(talk, &trial);
 }
 
 void doctor_bucket_delete(struct doctor_talk *talk)

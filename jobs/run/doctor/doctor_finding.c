@@ -59,14 +59,13 @@ json_t *doctor_finding(struct doctor_talk *talk, enum doctor_state state, const 
 	return add(talk, state, cure, seen.text);
 }
 
-json_t *doctor_finding_of(struct doctor_talk *talk, const struct err *why, const char *right)
+/* Adds what an error says, with the refusal that it is of. */
+static json_t *add_error(struct doctor_talk *talk, enum doctor_state state, const char *cure,
+			 const struct err *why)
 {
 	const struct refusal_said *refusal = refusal_of(why);
-	bool denied = right && doctor_finding_is_denied(why);
-	AUTO(auto_free) char *ask = denied ? mem_format("ask for the right %s", right) : NULL;
 	bool silent = why->code == EXIT_UNREACHABLE;
-	json_t *finding = add(talk, denied || silent ? DOCTOR_UNKNOWN : DOCTOR_FAIL,
-			      denied ? ask : why->hint, why->message);
+	json_t *finding = add(talk, silent ? DOCTOR_UNKNOWN : state, cure, why->message);
 
 	if (refusal) {
 		js_put_str(finding, "code", refusal->code);
@@ -77,6 +76,20 @@ json_t *doctor_finding_of(struct doctor_talk *talk, const struct err *why, const
 		js_put_str(finding, "field", why->field);
 	talk->silent |= silent;
 	return finding;
+}
+
+json_t *doctor_finding_of(struct doctor_talk *talk, const struct err *why, const char *right)
+{
+	bool denied = right && doctor_finding_is_denied(why);
+	AUTO(auto_free) char *ask = denied ? mem_format("ask for the right %s", right) : NULL;
+
+	return add_error(talk, denied ? DOCTOR_UNKNOWN : DOCTOR_FAIL, denied ? ask : why->hint,
+			 why);
+}
+
+json_t *doctor_finding_warn(struct doctor_talk *talk, const struct err *why)
+{
+	return add_error(talk, DOCTOR_WARN, why->hint, why);
 }
 
 void doctor_finding_untried(struct doctor_talk *talk, const char *why)

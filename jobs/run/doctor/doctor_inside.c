@@ -50,6 +50,16 @@ static void add_model_place(json_t *places, const json_t *plan, const char *sect
 	add_place(places, what, js_str(json_object_get(plan, section), member), field, read_only);
 }
 
+/* Of places that jobs write to, they look in the cache alone for uploads that others have left. */
+static void add_own_place(json_t *places, const struct preflight_place *own)
+{
+	size_t before = json_array_size(places);
+
+	add_place(places, own->what, own->url, own->field, false);
+	if (json_array_size(places) > before && strcmp(own->field, "compile.cache_url") == 0)
+		js_put(json_array_get(places, before), "uploads", json_true());
+}
+
 /* The state is not among them: jobs know nothing of it. */
 static json_t *make_look(const json_t *plan)
 {
@@ -58,7 +68,7 @@ static json_t *make_look(const json_t *plan)
 
 	preflight_find(plan, NULL, own);
 	for (size_t i = 0; i < STK_LENGTH(own); i++)
-		add_place(places, own[i].what, own[i].url, own[i].field, false);
+		add_own_place(places, &own[i]);
 	add_model_place(places, plan, "infer", "output", "place for results", false);
 	add_model_place(places, plan, "data", "url", "data", true);
 	add_model_place(places, plan, "evaluate", "data", "hold-out", true);

@@ -60,6 +60,8 @@ json_t *doctor_finding(struct doctor_talk *talk, enum doctor_state state, const 
 /* The same from an error: unknown if nobody answered; if a service denies `right`, which is only
  * for looking, unknown with its name; else `fail`. NULL: a run needs the right too. */
 json_t *doctor_finding_of(struct doctor_talk *talk, const struct err *why, const char *right);
+/* The same of what a run does without: a warning, if not unknown. */
+json_t *doctor_finding_warn(struct doctor_talk *talk, const struct err *why);
 /* True if a service refused with this code. */
 bool doctor_finding_has_code(const struct err *why, const char *code);
 /* True if a service refused for want of a right. */

@@ -133,6 +133,7 @@ static void learn_env(json_t *plan)
 	if (image_env(js_str(image, "reference"), js_str(image, "digest"), READ_WAIT_MS, &env,
 		      &why) < 0) {
 		js_put_str(image, "env_unknown", why->message);
+		js_put_str(image, "env_hint", why->hint);
 		return;
 	}
 	steering = json_object();

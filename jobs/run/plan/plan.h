@@ -20,7 +20,8 @@
  *             digest; until it is resolved neither, and why not in "unknown" and "hint", with
  *             "unasked": true if a command that only looks could ask nobody; of a run
  *             also "env": those variables of the image's ENV that steer the kind's compiler, or
- *             why they are not known in "env_unknown"} (absent: the jobs run in no image),
+ *             why they are not known in "env_unknown" and "env_hint"} (absent: the jobs run in no
+ *             image),
  *    "compile": {"kind", "cache", "graph_key" (absent until the image is resolved),
  *               "ingredients", "compiler": what this machine has installed (absent: "image"),
  *               "quiet_ms", "timeout_ms", "on_incomplete", "mode": "aot" | "jit",

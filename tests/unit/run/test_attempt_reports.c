@@ -177,7 +177,8 @@ static void a_claim_waits_for_what_is_known_of_the_machines_kept_before(void **s
 /* ---- the compiler, and variables ---- */
 
 #define KEYED_PLAN                                                                                 \
-	"{'compile':{'kind':'neuron'},'nodes':2,'image':{'env_unknown':'the registry is away'}}"
+	"{'compile':{'kind':'neuron'},'nodes':2,'image':{'env_unknown':'the registry is away',"    \
+	"'env_hint':'ask for it'}}"
 
 static int start(struct attempt_watch *watch, struct err **err)
 {
@@ -216,7 +217,12 @@ static void another_compiler_is_named_by_the_first_node_that_has_it(void **state
 	end();
 }
 
-static void is_environment(struct attempt_watch *watch, const char *members, const char *words)
+#define NAME_IT                                                                                    \
+	"a variable that steers graphs is part of the graph key only if the spec sets it; name "   \
+	"it in 'env'"
+
+static void is_environment(struct attempt_watch *watch, const char *members, const char *words,
+			   const char *cure)
 {
 	AUTO(auto_free) char *all = mem_format("'environment':%s", members);
 	AUTO(err_freep) struct err *err = NULL;
@@ -226,9 +232,7 @@ static void is_environment(struct attempt_watch *watch, const char *members, con
 	assert_int_equal(start(watch, &err), 0);
 	assert_recorded(before + 2);
 	assert_string_equal(newest("environment.checked", "reason"), words);
-	assert_string_equal(newest("environment.checked", "hint"),
-			    "a variable that steers graphs is part of the graph key only if the "
-			    "spec sets it; name it in 'env'");
+	assert_string_equal(newest("environment.checked", "hint"), cure);
 }
 
 static void variables_that_the_command_does_not_get_are_named(void **state)
@@ -240,16 +244,20 @@ static void variables_that_the_command_does_not_get_are_named(void **state)
 	driver.flow.attempts[PHASE_TRAIN] = 2;
 	is_environment(watch, "{'withheld':['A','B\\u001b'],'image_known':true}",
 		       "the command does not get A, B\\x1b, which neither the spec nor the image "
-		       "sets");
+		       "sets",
+		       NAME_IT);
 	assert_int_equal(json_array_size(newest_value("environment.checked", "names")), 2);
 	is_environment(watch, "{'withheld':['A'],'image_known':false}",
 		       "the command does not get A, which the spec does not set; the image's value "
-		       "is not known: the registry is away");
+		       "is not known: the registry is away",
+		       NAME_IT ", or ask for it");
 	is_environment(watch, "{'withheld':['A'],'set_back':['C'],'image_known':true}",
 		       "the command does not get A, which neither the spec nor the image sets; it "
-		       "gets C as the image sets it, not as the container has it");
+		       "gets C as the image sets it, not as the container has it",
+		       NAME_IT);
 	is_environment(watch, "{'set_back':['C'],'image_known':true}",
-		       "the command gets C as the image sets it, not as the container has it");
+		       "the command gets C as the image sets it, not as the container has it",
+		       NAME_IT);
 	driver.stood_down = true;
 	assert_taken_over(start(watch, &err), &err);
 	assert_recorded(8);
