@@ -13,11 +13,10 @@ static const struct {
 } steps[S3_PARTS_STEPS] = {
 	[S3_PARTS_BEGIN] = { AWS_CREATE_UPLOAD, "begin an upload in parts", "s3:PutObject" },
 	[S3_PARTS_FIND] = { AWS_LIST_UPLOADS,
-			    "find uploads in parts that killed processes have left, which stay",
+			    "find uploads in parts that killed processes have left",
 			    "s3:ListBucketMultipartUploads" },
 	[S3_PARTS_LIST] = { AWS_LIST_PARTS,
-			    "see which uploads in parts are still in use: those of killed "
-			    "processes stay",
+			    "tell uploads in parts of killed processes from those under way",
 			    "s3:ListMultipartUploadParts" },
 	[S3_PARTS_ABORT] = { AWS_ABORT_UPLOAD, "abort an upload in parts",
 			     "s3:AbortMultipartUpload" },

@@ -1,4 +1,4 @@
-"""What `doctor --policy` prints for each combination of what takes rights: S3, keys of KMS, secrets, a network of one's
+"""What `doctor --policy` prints for each combination of what takes rights: S3, keys of KMS, of the bucket too, secrets, a network of one's
 own, Spot and further roles. A run passes with exactly that, each thing has its statements if it is there and none if it
 is not, and a run needs all of them. All combinations with STOKER_TEST_POLICIES=all, as in tests/soak."""
 
@@ -10,7 +10,7 @@ from bucket_job import BucketJob
 from sagemaker_job import ROLE as SAGEMAKER_ROLE
 from sagemaker_job import SagemakerJob
 from standin import iam
-from test_policy_printed import ALL, EXECUTION_ROLE, LOOKS, OTHER_ACCESS, asked, check, needless, printed, types
+from test_policy_printed import ALL, EXECUTION_ROLE, LOOKS, OTHER_ACCESS, asked, check, encrypt, needless, printed, types
 
 SECRETS = {"TOKEN": "secretsmanager:team/token#key", "OTHER": "ssm:/team/other"}
 KEYS = {"output": "0123-of-output", "volume": "arn:aws:kms:eu-west-1:123456789012:key/4567-of-volume"}
@@ -18,12 +18,12 @@ NETWORK = {"subnets": ["subnet-1", "subnet-2"], "security_groups": ["sg-1"]}
 # What each thing has statements for, by the begins of their Sids, in the policy of whom; Spot needs none.
 SIDS = {"kms": {"job": ("VolumeKey", "OutputKey")}, "vpc": {"job": ("Network",)}, "spot": {},
         "secrets": {"job": ("Secrets", "Parameters")}, "execution": {"submitter": ("JobsExecutionRole",)},
-        "s3": {"submitter": ("ReadAndWrite",)}}
+        "s3": {"submitter": ("ReadAndWrite",)}, "key": {"submitter": ("Encrypted",), "job": ("Encrypted",)}}
 
 
 def sagemaker(root, aws, on):
     of = {"kms": {"kms": KEYS}, "vpc": {"vpc": NETWORK}, "spot": {"spot": True}, "secrets": {}}
-    more = {name: value for each in on for name, value in of[each].items()}
+    more = {name: value for each in on for name, value in of.get(each, {}).items()}
     return SagemakerJob(root, aws, secrets=SECRETS if "secrets" in on else {}, sagemaker=more)
 
 
@@ -47,10 +47,10 @@ def local(root, aws, on):
     return job
 
 
-ENGINES = {"local": (local, ("s3", "secrets"), {"submitter": OTHER_ACCESS}),
-           "batch": (batch, ("secrets", "execution", "spot"),
+ENGINES = {"local": (local, ("s3", "secrets", "key"), {"submitter": OTHER_ACCESS}),
+           "batch": (batch, ("secrets", "execution", "spot", "key"),
                      {"submitter": OTHER_ACCESS, "job": ROLE, "execution": EXECUTION_ROLE}),
-           "sagemaker": (sagemaker, ("kms", "vpc", "secrets", "spot"), {"submitter": OTHER_ACCESS, "job": SAGEMAKER_ROLE})}
+           "sagemaker": (sagemaker, ("kms", "vpc", "secrets", "spot", "key"), {"submitter": OTHER_ACCESS, "job": SAGEMAKER_ROLE})}
 MOST = 3  # of an engine, where not all are tried: each thing is in one of them, and each is left out of one
 
 
@@ -60,6 +60,8 @@ def combinations():
                  for chosen in itertools.product((False, True), repeat=len(things))]
         some = [(), things[::2], things[1::2]]
         for on in every if ALL else some[:MOST]:
+            if engine == "local" and "key" in on and "s3" not in on:
+                continue
             yield pytest.param(engine, on, id=f"{engine}-{'-'.join(on) or 'bare'}")
 
 
@@ -79,6 +81,8 @@ def test_each_thing_has_its_statements_and_a_run_needs_them(aws, tmp_path, engin
     aws.client("secretsmanager").create_secret(Name="team/token", SecretString='{"key": "value"}')
     aws.client("ssm").put_parameter(Name="/team/other", Value="value", Type="SecureString")
     job = make(tmp_path / "project", aws, on)
+    if "key" in on:
+        encrypt(job)
     try:
         if not on and engine == "local":
             assert "needs a right" in job.stoker("doctor", "--policy", "submitter", job.spec_path).text

@@ -35,6 +35,7 @@ UNTYPED = {"batch:ListJobs", "batch:DescribeJobs", "batch:DescribeJobQueues", "b
            "batch:DescribeComputeEnvironments", "ecr:GetAuthorizationToken", "cloudwatch:PutMetricData",
            "ec2:DescribeDhcpOptions", "ec2:DescribeNetworkInterfaces", "ec2:DescribeSecurityGroups",
            "ec2:DescribeSubnets", "ec2:DescribeVpcs", "scheduler:ListSchedules", *SEEN}
+BUCKET_KEY = "arn:aws:kms:eu-west-1:123456789012:key/89ab-of-the-bucket"
 GRAPH = f"jit_large-{'7' * 64}-cache"
 LARGE = f"""
 import pathlib, zlib
@@ -91,12 +92,20 @@ class Spot(SagemakerJob):
     principals = {"submitter": OTHER_ACCESS, "job": SAGEMAKER_ROLE}
 
 
+def encrypt(job, key=BUCKET_KEY):
+    """The bucket encrypts by a key of its own, which the spec names."""
+    job.aws.settings(bucket_keys={BUCKET: key})
+    job.write(aws={**job.spec.get("aws", {}), "kms_keys": [key]})
+
+
 @pytest.fixture(params=[Local, Batch, Network, Spot], ids=lambda kind: kind.__name__.lower())
 def job(request, aws, tmp_path):
     made = request.param(tmp_path / "project", aws)
     made.write(checkpoint={**made.spec["checkpoint"], "keep": 2, "grace": "1s"})
     aws.client("secretsmanager").create_secret(Name="team/token", SecretString='{"key": "value"}')
     aws.client("ssm").put_parameter(Name="/team/other", Value="value", Type="SecureString")
+    if request.param != Spot:
+        encrypt(made)
     aws.settings(image_platforms={IMAGE: "amd64"})  # whose architecture stands in its config
     aws.add_key(DOCTOR["AWS_ACCESS_KEY_ID"], DOCTOR["AWS_SECRET_ACCESS_KEY"])
     yield made
@@ -417,8 +426,8 @@ def test_a_retraining_needs_what_is_printed(aws, tmp_path):
     job.stop()
 
 
-SAMPLE = {"s3:ListBucket", "s3:ListMultipartUploadParts", "secretsmanager:GetSecretValue", "ecr:BatchGetImage", "ec2:CreateNetworkInterface",
-          "kms:CreateGrant"}
+SAMPLE = {"s3:ListBucket", "s3:ListMultipartUploadParts", "secretsmanager:GetSecretValue", "ecr:BatchGetImage",
+          "ec2:CreateNetworkInterface", "kms:CreateGrant", "kms:Decrypt"}
 
 
 @pytest.mark.long

@@ -308,6 +308,34 @@ void doctor_bucket_get(struct doctor_talk *talk)
 		doctor_finding(talk, DOCTOR_OK, NULL, "the %s can be read", talk->what);
 }
 
+/* True if the spec names the key: by ARN or id, or, as far as is known, by an alias. */
+static bool names_key(const json_t *plan, const char *arn)
+{
+	const char *slash = strrchr(arn, '/'), *id = slash ? slash + 1 : arn, *text;
+	const json_t *key;
+	size_t i;
+
+	json_array_foreach (js_path(plan, "spec.aws.kms_keys"), i, key) {
+		text = json_string_value(key);
+		if (strcmp(text, arn) == 0 || strcmp(text, id) == 0 || strstr(text, "alias/"))
+			return true;
+	}
+	return false;
+}
+
+static void tell_well(struct doctor_talk *talk, const char *kms_key)
+{
+	AUTO(auto_free)
+	char *by = kms_key ? mem_format("; S3 encrypts it by %s", kms_key) : NULL;
+
+	doctor_finding(talk, DOCTOR_OK, NULL, "an upload in parts begins, and is aborted%s%s",
+		       by ? by : "",
+		       by && talk->plan && !names_key(talk->plan, kms_key)
+			       ? ", which aws.kms_keys does not name, so that the policies that "
+				 "--policy prints lack it"
+			       : "");
+}
+
 /* Says what of a trial failed. A run does without what only finds parts that were left. */
 static void tell_parts(struct doctor_talk *talk, const struct s3_parts_trial *trial)
 {
@@ -326,7 +354,7 @@ static void tell_parts(struct doctor_talk *talk, const struct s3_parts_trial *tr
 		is_well = is_well && !why;
 	}
 	if (is_well)
-		doctor_finding(talk, DOCTOR_OK, NULL, "an upload in parts begins, and is aborted");
+		tell_well(talk, trial->kms_key);
 }
 
 void doctor_bucket_multipart(struct doctor_talk *talk)

@@ -409,8 +409,8 @@ static void make_row(const struct making *making, const struct row *row)
 
 /* Things on which checks call operations. */
 static const enum rights_thing examined[] = {
-	RIGHTS_STATE,  RIGHTS_WORKSPACE, RIGHTS_CACHE,  RIGHTS_CHECKPOINTS,
-	RIGHTS_MODELS, RIGHTS_RESULTS,   RIGHTS_IMAGES, RIGHTS_ROLES,
+	RIGHTS_STATE,   RIGHTS_WORKSPACE, RIGHTS_CACHE,  RIGHTS_CHECKPOINTS, RIGHTS_MODELS,
+	RIGHTS_RESULTS, RIGHTS_KEYS,      RIGHTS_IMAGES, RIGHTS_ROLES,
 };
 
 /* Called only where the right to another operation is missing, which policies give, or where an

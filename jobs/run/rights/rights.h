@@ -8,7 +8,8 @@
  * part of an ARN that nothing names is "*". s3:ListBucket is for the prefix of a place, and for
  * requests without one: S3 asks for it that way where an object is missing.
  *
- * Not in them: keys of KMS that encrypt buckets, secrets and parameters, which no spec names.
+ * Of keys of KMS that encrypt buckets, secrets and parameters those are in them that the spec names
+ * in aws.kms_keys.
  *
  * run/rights: policies from a plan alone. Nothing is read, asked or sent here.
  */

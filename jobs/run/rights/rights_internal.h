@@ -26,6 +26,7 @@ enum rights_thing {
 	RIGHTS_BATCH_LOGS,
 	RIGHTS_TRAINING_JOBS, /* of SageMaker */
 	RIGHTS_TRAINING_LOGS,
+	RIGHTS_KEYS, /* of KMS, of buckets, secrets and parameters */
 	RIGHTS_VOLUME_KEY,
 	RIGHTS_OUTPUT_KEY,
 	RIGHTS_NETWORK, /* of SageMaker's machines */

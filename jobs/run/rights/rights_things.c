@@ -324,12 +324,12 @@ static void training_logs(const struct things *things)
 }
 
 /* A key by its id or ARN, or by an alias, which is no resource itself. */
-static void add_key(const struct things *things, const char *path)
+static void add_key(const struct things *things, const char *key)
 {
-	const char *key = text_at(things, path), *alias = key ? strstr(key, "alias/") : NULL;
+	const char *alias = key ? strstr(key, "alias/") : NULL;
 	struct rights_one *one;
 
-	if (!has_engine(things, "sagemaker") || !key)
+	if (!key)
 		return;
 	one = add(things);
 	if (alias && (alias == key || alias[-1] == ':'))
@@ -338,14 +338,25 @@ static void add_key(const struct things *things, const char *path)
 		one->names.of[POLICY_NAME_KMS_KEY] = key;
 }
 
+static void keys(const struct things *things)
+{
+	const json_t *key;
+	size_t i;
+
+	json_array_foreach (js_path(things->plan, "spec.aws.kms_keys"), i, key)
+		add_key(things, json_string_value(key));
+}
+
 static void volume_key(const struct things *things)
 {
-	add_key(things, "spec.sagemaker.kms.volume");
+	if (has_engine(things, "sagemaker"))
+		add_key(things, text_at(things, "spec.sagemaker.kms.volume"));
 }
 
 static void output_key(const struct things *things)
 {
-	add_key(things, "spec.sagemaker.kms.output");
+	if (has_engine(things, "sagemaker"))
+		add_key(things, text_at(things, "spec.sagemaker.kms.output"));
 }
 
 static void add_each(const struct things *things, const char *path, enum policy_name name)
@@ -438,6 +449,7 @@ static void (*const kinds[RIGHTS_THING_COUNT])(const struct things *things) = {
 	[RIGHTS_BATCH_LOGS] = batch_logs,
 	[RIGHTS_TRAINING_JOBS] = training_jobs,
 	[RIGHTS_TRAINING_LOGS] = training_logs,
+	[RIGHTS_KEYS] = keys,
 	[RIGHTS_VOLUME_KEY] = volume_key,
 	[RIGHTS_OUTPUT_KEY] = output_key,
 	[RIGHTS_NETWORK] = network,

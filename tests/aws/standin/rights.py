@@ -21,8 +21,8 @@ BUCKET = {  # of S3, on a bucket
     "DeleteBucket": "DeleteBucket", "GetBucketLocation": "GetBucketLocation",
     "GetBucketVersioning": "GetBucketVersioning"}
 KEYED = {"PutObject": ("GenerateDataKey",), "CopyObject": ("GenerateDataKey",), "GetObject": ("Decrypt",),
-         "CreateMultipartUpload": ("GenerateDataKey",), "UploadPart": ("GenerateDataKey", "Decrypt"),
-         "CompleteMultipartUpload": ("Decrypt",)}
+         "CreateMultipartUpload": ("GenerateDataKey", "Decrypt"), "UploadPart": ("GenerateDataKey", "Decrypt"),
+         "UploadPartCopy": ("GenerateDataKey", "Decrypt"), "CompleteMultipartUpload": ("Decrypt",)}
 READS = ("GetObject", "HeadObject", "CopyObject", "UploadPartCopy")  # 403 for a missing object without ListBucket
 # Other services: operation → the resource that its action, of the same name, is on; "*": it has no type.
 TRAINING, DEFINITION = "sagemaker:training-job/{TrainingJobName}", "batch:job-definition/{jobDefinitionName}"
@@ -97,10 +97,16 @@ def of_s3(call):
         yield Right(f"s3:{action}", f"{bucket}/{call.key}")
         if call.request.method != "GET" and call.request.method != "HEAD" and call.header("if-match") is not None:
             yield Right("s3:GetObject", f"{bucket}/{call.key}")
+        keys = call.front.settings["bucket_keys"]
         if source := call.header("x-amz-copy-source"):
-            yield Right("s3:GetObject", f"arn:aws:s3:::{unquote(source).lstrip('/')}")
-        if key := call.front.settings["bucket_keys"].get(call.bucket):
+            source = unquote(source).lstrip("/")
+            yield Right("s3:GetObject", f"arn:aws:s3:::{source}")
+            if key := keys.get(source.partition("/")[0]):
+                yield Right("kms:Decrypt", key)
+        if key := keys.get(call.bucket):
             yield from (Right(f"kms:{each}", key) for each in KEYED.get(call.operation, ()))
+            if call.operation == "HeadObject" and call.header("x-amz-checksum-mode"):
+                yield Right("kms:Decrypt", key)
     elif call.operation in BUCKET:
         prefix = call.query.get("prefix") if call.operation.startswith("ListObjects") else None
         yield Right(f"s3:{BUCKET[call.operation]}", bucket, {} if prefix is None else {"s3:prefix": prefix})

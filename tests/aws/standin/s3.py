@@ -9,7 +9,7 @@ from urllib.parse import unquote
 
 from standin import checksums, faults, s3_list, s3_parts
 from standin.errors import Refusal
-from standin.s3_headers import checksum_headers, encryption_of, source_of_copy, stored_headers
+from standin.s3_headers import checksum_headers, copied_headers, encryption_of, source_of_copy, stored_headers, tag_of
 from standin.s3_store import Object, blob_of
 from standin.s3_xml import document, element, parse, stamp
 from standin.wire import Reply
@@ -137,8 +137,8 @@ def put_object(call, store, bucket):
     if request.header("content-length") is None and request.header("x-amz-decoded-content-length") is None:
         raise Refusal("MissingContentLength", "You must provide the Content-Length HTTP header.", 411)
     algorithm, value = checksums.verify(request)
-    etag = f'"{request.body.md5.hexdigest()}"'
-    thing = Object(call.key, [blob_of(request.body)], etag, stored_headers(request),
+    etag = tag_of(call, request.body.md5.hexdigest())
+    thing = Object(call.key, [blob_of(request.body)], etag, stored_headers(call),
                    {algorithm: value} if algorithm else {})
     store.put(bucket, thing, faults.conditions_of(call))
     call.effect = True
@@ -266,7 +266,7 @@ def copy_object(call, store, bucket):
         raise Refusal("InvalidRequest", "Checksum algorithm provided is unsupported.")
     kept = dict(thing.checksums) if thing.checksum_type == "FULL_OBJECT" else {}
     made = Object(call.key, thing.blobs, thing.etag if "-" not in thing.etag else etag_of(thing),
-                  stored_headers(call.request) if replace else dict(thing.headers),
+                  stored_headers(call) if replace else copied_headers(call, thing),
                   {wanted: checksums.over(wanted, thing.read())} if wanted else kept)
     store.put(bucket, made, {"if-none-match": call.header("if-none-match"), "if-match": call.header("if-match")})
     call.effect = True

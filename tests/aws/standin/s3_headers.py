@@ -1,5 +1,7 @@
 """What an S3 object keeps of the headers it was written with, and which it gives back."""
 
+import os
+from hashlib import md5
 from urllib.parse import unquote
 
 from standin import checksums
@@ -12,7 +14,25 @@ ENCRYPTION = ("x-amz-server-side-encryption", "x-amz-server-side-encryption-aws-
               "x-amz-server-side-encryption-bucket-key-enabled")
 
 
-def stored_headers(request):
+def key_of(call):
+    """The key of KMS by which a bucket encrypts what is written to it; None: one of S3's own."""
+    return call.front.settings["bucket_keys"].get(call.bucket)
+
+
+def encrypted(call, headers):
+    """The headers of an object, as the bucket encrypts it unless the request says how."""
+    if ENCRYPTION[0] not in headers and key_of(call):
+        headers |= {ENCRYPTION[0]: "aws:kms", ENCRYPTION[1]: key_of(call)}
+    return headers
+
+
+def tag_of(call, digest):
+    """The ETag of bytes; of those that a key of KMS encrypts it is no digest of them."""
+    return f'"{md5(os.urandom(16)).hexdigest() if key_of(call) else digest}"'
+
+
+def stored_headers(call):
+    request = call.request
     kept = {name: value for name, value in request.headers.items()
             if name in KEPT or name in ENCRYPTION or name.startswith("x-amz-meta-")}
     if "content-encoding" in kept:  # aws-chunked is how it came, not what it is
@@ -21,10 +41,16 @@ def stored_headers(request):
         if not kept["content-encoding"]:
             del kept["content-encoding"]
     kept.setdefault("content-type", "binary/octet-stream")
-    return kept
+    return encrypted(call, kept)
+
+
+def copied_headers(call, thing):
+    """Those of an object, for a copy of it: how it is encrypted is not among them."""
+    return encrypted(call, {name: value for name, value in thing.headers.items() if name not in ENCRYPTION})
 
 
 def encryption_of(thing):
+    """Of an object, or of an upload in parts."""
     found = [(name, thing.headers[name]) for name in ENCRYPTION if name in thing.headers]
     return found or [(ENCRYPTION[0], "AES256")]
 

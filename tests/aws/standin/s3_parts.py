@@ -6,7 +6,7 @@ import re
 
 from standin import checksums, faults
 from standin.errors import Refusal
-from standin.s3_headers import source_of_copy, stored_headers
+from standin.s3_headers import encryption_of, source_of_copy, stored_headers, tag_of
 from standin.s3_store import Blob, Object, Part, Upload, blob_of, new_upload_id
 from standin.s3_xml import document, element, malformed, parse, stamp
 from standin.wire import Reply
@@ -28,11 +28,12 @@ def begin(call, store, bucket):
             kind == "COMPOSITE" and algorithm == "CRC64NVME"):
         raise Refusal("InvalidRequest", f"The {kind} checksum type cannot be used with the {algorithm} checksum "
                       "algorithm.")
-    upload = Upload(new_upload_id(), call.key, stored_headers(call.request), algorithm, kind)
+    upload = Upload(new_upload_id(), call.key, stored_headers(call), algorithm, kind)
     store.begin(bucket, upload)
     call.effect = True
     reply = document("InitiateMultipartUploadResult", element("Bucket", bucket.name), element("Key", call.key),
                      element("UploadId", upload.id))
+    reply.headers += encryption_of(upload)
     if algorithm:
         reply.headers += [("x-amz-checksum-algorithm", algorithm), ("x-amz-checksum-type", kind)]
     return reply
@@ -67,7 +68,7 @@ def part(call, store, bucket):
     if upload.algorithm and upload.kind == "COMPOSITE" and not algorithm:
         raise Refusal("InvalidRequest", "Checksum Type mismatch occurred, expected checksum Type: "
                       f"{upload.algorithm.lower()}, actual checksum Type: null")
-    etag = f'"{request.body.md5.hexdigest()}"'
+    etag = tag_of(call, request.body.md5.hexdigest())
     keep(call, store, bucket, Part(number, blob_of(request.body), etag, {algorithm: value} if algorithm else {}, 0))
     reply = Reply(200, [("ETag", etag)])
     if algorithm:
