@@ -93,6 +93,32 @@ def test_an_image_for_other_machines_that_has_no_index(job):
     assert "1.5 GiB in 1 layers" in of(job.doctor("--only", "image.*"), "image.platform", state="ok")["seen"]
 
 
+@pytest.mark.parametrize("operation, right", [("ListMultipartUploads", "s3:ListBucketMultipartUploads"),
+                                              ("ListParts", "s3:ListMultipartUploadParts")])
+def test_what_only_finds_parts_that_were_left_is_warned_of(job, operation, right):
+    job.aws.fault("denied", operation=operation, count=0)
+    findings = bad(job.doctor("--only", "bucket.*"))
+    assert {(row["check"], row["state"]) for row in findings} == {("bucket.multipart", "warn")}
+    assert all(f"takes {right}" in row["seen"] and f'"{right}"' in row["cure"] and row["code"] for row in findings), findings
+    assert job.probes() == []
+    job.aws.clear_faults()
+    assert job.uploads() == [] and bad(job.doctor("--only", "bucket.*")) == []
+
+
+def test_the_key_of_a_bucket_is_told(job):
+    key = "arn:aws:kms:eu-west-1:123456789012:key/of-the-bucket"
+
+    def seen():
+        return {row["seen"].partition("aborted")[2] for row in job.doctor("--only", "bucket.multipart", "--strict")}
+    assert seen() == {""}
+    job.aws.settings(bucket_keys={BUCKET: key})
+    assert seen() == {f"; S3 encrypts it by {key}, which aws.kms_keys does not name, so that the policies that --policy prints "
+                      "lack it"}
+    for named in (key, "of-the-bucket", "alias/any"):
+        job.write(aws={"kms_keys": [named]})
+        assert seen() == {f"; S3 encrypts it by {key}"}
+
+
 # --- doctors that die ---
 
 @pytest.mark.parametrize("operation", ["GetObject", "CreateMultipartUpload", "AbortMultipartUpload", "DeleteObject"])

@@ -51,7 +51,8 @@ int rights_policy(const json_t *plan, enum rights_role role, const struct rights
 		  json_t **ret, struct err **err);
 /* Returns the statement that allows what a message of a service says is not allowed to a role of
  * the jobs, or of their machines, in one line for the caller to free: of the spec's policies the
- * one of this action on these resources. NULL: they have none, or an explicit deny forbids it. */
+ * one of this action on these resources, or one for a key of KMS. NULL: they have none, or an
+ * explicit deny forbids it. */
 char *rights_missed(const json_t *plan, const char *message);
 /* Returns the trust policies: {role: policy}, by the ARN in the spec, else by the role's name
  * above. EXIT_REFUSED if jobs of the plan have no role. */

@@ -89,6 +89,22 @@ static char *find_part(const json_t *policy, const char *action, const char *res
 	return NULL;
 }
 
+/* A key of KMS that the spec does not name is known from the message alone. */
+static char *for_key(const char *action, const char *resource)
+{
+	static const char *const used[] = { "kms:Decrypt", "kms:GenerateDataKey" };
+	json_auto_t *statement = NULL;
+
+	for (size_t i = 0; i < STK_LENGTH(used) && !statement; i++)
+		if (strcasecmp(action, used[i]) == 0 && resource && strstr(resource, ":kms:"))
+			statement = json_pack("{s:s, s:s, s:s, s:s}", "Sid", "", "Effect", "Allow",
+					      "Action", used[i], "Resource", resource);
+	if (!statement)
+		return NULL;
+	policy_put_sid(statement);
+	return js_line(statement);
+}
+
 char *rights_missed(const json_t *plan, const char *message)
 {
 	/* Where jobs have no role they have the rights of whoever types. */
@@ -108,5 +124,5 @@ char *rights_missed(const json_t *plan, const char *message)
 		if (rights_policy(plan, roles[i], &where, &policy, &none) == 0)
 			ret = find_part(policy, action, resource);
 	}
-	return ret;
+	return ret ? ret : for_key(action, resource);
 }

@@ -140,6 +140,31 @@ static void a_role_of_sagemaker_pulls_writes_and_connects(void **state)
 			 "\"Resource\":\"arn:aws:kms:us-west-2:1:key/o\"}");
 }
 
+static void keys_of_kms_are_for_whoever_reads_and_writes(void **state)
+{
+	static const char plan[] =
+		"{'engine':'batch','workspace':'s3://bbb/w','spec':{'aws':{'kms_keys':"
+		"['1-2','alias/v','arn:aws:kms:eu-west-1:9:key/o']},"
+		"'batch':{'job_role':'arn:aws:iam::123456789012:role/x'}}}";
+	static const enum rights_role roles[] = { RIGHTS_SUBMITTER, RIGHTS_JOB };
+
+	(void)state;
+	for (size_t i = 0; i < STK_LENGTH(roles); i++) {
+		json_auto_t *made = policy(plan, roles[i], "us-west-2");
+
+		assert_statement(
+			made, "EncryptedKey",
+			"{\"Action\":[\"kms:GenerateDataKey\",\"kms:Decrypt\"],\"Resource\":"
+			"[\"arn:aws:kms:us-west-2:123456789012:key/1-2\","
+			"\"arn:aws:kms:eu-west-1:9:key/o\"]}");
+		assert_statement(
+			made, "EncryptedKey2",
+			"{\"Action\":[\"kms:GenerateDataKey\",\"kms:Decrypt\"],\"Resource\":"
+			"\"arn:aws:kms:us-west-2:123456789012:key/*\",\"Condition\":"
+			"{\"ForAnyValue:StringEquals\":{\"kms:ResourceAliases\":\"alias/v\"}}}");
+	}
+}
+
 static void a_submitter_to_sagemaker_names_jobs_and_passes_the_role(void **state)
 {
 	json_auto_t *made = policy(SAGEMAKER, RIGHTS_SUBMITTER, "us-west-2");
@@ -264,6 +289,14 @@ static void what_a_service_misses_is_found_in_the_policies(void **state)
 	/* Of one's own machine it is the right of whoever types. */
 	assert_missed(LOCAL, "s3:DeleteObject on resource: arn:aws:s3:::bbb/w/x",
 		      "{\"Action\":\"s3:DeleteObject\",\"Resource\":\"arn:aws:s3:::bbb/w/*\"}");
+	/* A key that no spec names, by the message alone. */
+	assert_missed(SAGEMAKER,
+		      "kms:Decrypt on resource: arn:aws:kms:us-west-2:1:key/of-a-bucket because",
+		      "{\"Action\":\"kms:Decrypt\",\"Resource\":"
+		      "\"arn:aws:kms:us-west-2:1:key/of-a-bucket\"}");
+	assert_missed(BATCH, "kms:Decrypt because no identity-based policy allows it", NULL);
+	assert_missed(SAGEMAKER, "kms:ScheduleKeyDeletion on resource: arn:aws:kms:x:1:key/y",
+		      NULL);
 	/* What no policy gives, and what none could. */
 	assert_missed(SAGEMAKER, "s3:PutObject on resource: arn:aws:s3:::bbb/other", NULL);
 	assert_missed(SAGEMAKER, "s3:PutBucketPolicy on resource: arn:aws:s3:::bbb", NULL);
@@ -320,6 +353,7 @@ int main(void)
 		cmocka_unit_test(places_are_prefixes_and_what_lies_within_has_no_statement),
 		cmocka_unit_test(a_list_is_read_and_a_parent_with_its_mark),
 		cmocka_unit_test(a_role_of_sagemaker_pulls_writes_and_connects),
+		cmocka_unit_test(keys_of_kms_are_for_whoever_reads_and_writes),
 		cmocka_unit_test(a_submitter_to_sagemaker_names_jobs_and_passes_the_role),
 		cmocka_unit_test(partition_and_account_are_those_of_region_and_roles),
 		cmocka_unit_test(the_doctor_has_what_its_checks_call),
