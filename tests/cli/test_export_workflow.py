@@ -138,6 +138,16 @@ def test_what_cannot_be_is_refused(turn, change, words, code, said):
     assert result.out == "" or "--json" in words
 
 
+def test_a_word_that_is_too_long_for_a_processing_job_is_refused(turn):
+    """SageMaker's model: 256 characters."""
+    def export(count):
+        words = "tags.note=".ljust(count, "x")
+        return turn.stoker(*STATE, "export", "--to", "sagemaker-pipeline", "--set", words)
+    assert export(256).code == 0
+    result = export(257)
+    assert result.code == 4 and "has 257 characters" in result.err and result.out == "", str(result)
+
+
 def test_a_run_takes_no_overrides(turn):
     result = turn.stoker("export", "@last", "--to", "csv", "--set", "resources.nodes=2")
     assert result.code == 2 and "--set" in result.err

@@ -38,16 +38,9 @@ from sagemaker.workflow.steps import ProcessingStep  # noqa: E402
 PHASES = ["precompile", "verify", "train", "evaluate", "gate", "infer", "promote"]
 OUTCOME = PropertyFile(name="outcome", output_name="outcome", path="outcome.json")
 FILE = "/opt/ml/processing/outcome/outcome.json"
-SCRIPT = f"""end=
-trap 'end=1; kill -TERM "$job"' TERM
-while rm -f {FILE}; do
-\tstoker "$@" & job=$!
-\twhile wait "$job"; code=$?; kill -0 "$job" 2>/dev/null; do :; done
-\tcase $end$code in 8 | 75) sleep 60 & job=$!; wait "$job" ;; *) break ;; esac
-\t[ "$end" ] && break
-done
-[ -s {FILE} ]
-"""
+SCRIPT = f"""o={FILE};e=;trap 'e=1;kill -TERM "$j"' TERM;while rm -f $o;do stoker "$@"&j=$!;\
+while wait "$j";c=$?;kill -0 "$j" 2>/dev/null;do :;done;case $e$c in 8|75)sleep 60&j=$!;wait "$j";;*)break;esac;\
+[ "$e" ]&&break;done;[ -s $o ]"""
 
 
 def step(session, phase):

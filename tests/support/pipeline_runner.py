@@ -66,9 +66,9 @@ class Execution:
             output = self.folder / f"{step['Name']}-{number}"
             output.mkdir(parents=True)
             program = step["Arguments"]["AppSpecification"]
-            words = [self.value(word).replace(FOLDER, str(output)).replace("sleep 60", "sleep 0.1")
-                     for word in program["ContainerEntrypoint"] + program["ContainerArguments"]]
-            assert len(words) <= 200
+            words = [self.value(word) for word in program["ContainerEntrypoint"] + program["ContainerArguments"]]
+            assert len(words) <= 200 and all(len(word) <= 256 for word in words), "the service takes no more, nor longer ones"
+            words = [word.replace(FOLDER, str(output)).replace("sleep 60", "sleep 0.1") for word in words]
             job = subprocess.Popen(words, env=self.environment, cwd=self.cwd, stdin=subprocess.DEVNULL,
                                    start_new_session=True)
             self.jobs.append(step["Name"])

@@ -21,20 +21,23 @@
 #define VOLUME_GIB 30
 #define RETRIES    10
 #define RETRY_S    60
-#define PREFIX_MAX 27 /* with a hyphen and the 12 characters of an execution's id: 40 */
+#define WORD_MAX   256 /* characters of a word of a processing job */
+#define PREFIX_MAX 27  /* with a hyphen and the 12 characters of an execution's id: 40 */
 
 /* Only a job that ends with 0 has its outcome read, so that 0 is the end of each job that leaves
- * one. SIGTERM is handed on, and ends the repeating. `wait` returns early when it comes. */
-static const char script[] =
-	"end=\n"
-	"trap 'end=1; kill -TERM \"$job\"' TERM\n"
-	"while rm -f " FILE_PATH "; do\n"
-	"\tstoker \"$@\" & job=$!\n"
-	"\twhile wait \"$job\"; code=$?; kill -0 \"$job\" 2>/dev/null; do :; done\n"
-	"\tcase $end$code in 8 | 75) sleep 60 & job=$!; wait \"$job\" ;; *) break ;; esac\n"
-	"\t[ \"$end\" ] && break\n"
-	"done\n"
-	"[ -s " FILE_PATH " ]\n";
+ * one. SIGTERM is handed on, and ends the repeating. `wait` returns early when it comes. One line
+ * without a blank too many, as the service takes no longer word. */
+static const char script[] = "o=" FILE_PATH ";e=;"
+			     "trap 'e=1;kill -TERM \"$j\"' TERM;"
+			     "while rm -f $o;do "
+			     "stoker \"$@\"&j=$!;"
+			     "while wait \"$j\";c=$?;kill -0 \"$j\" 2>/dev/null;do :;done;"
+			     "case $e$c in 8|75)sleep 60&j=$!;wait \"$j\";;*)break;esac;"
+			     "[ \"$e\" ]&&break;"
+			     "done;"
+			     "[ -s $o ]";
+
+_Static_assert(sizeof(script) - 1 <= WORD_MAX, "the service refuses a longer word");
 
 static json_t *get(const char *name)
 {
@@ -72,6 +75,24 @@ static json_t *arguments_of(const struct export_job *job, const char *phase)
 		words, at + 1,
 		join("-", json_pack("[s, o]", prefix, get("Execution.PipelineExecutionId"))));
 	return words;
+}
+
+/* Refuses what is too long for the service: only words of the caller can be. */
+static int check_words(const struct export_job *job, struct err **err)
+{
+	json_auto_t *words = export_command(job, "", "", FILE_PATH);
+	size_t i;
+	const json_t *word;
+
+	json_array_foreach (words, i, word)
+		if (json_string_length(word) > WORD_MAX) {
+			err_set(err, EXIT_REFUSED,
+				"'%.40s…' has %zu characters, and a word of a processing job has "
+				"at most %d",
+				json_string_value(word), json_string_length(word), WORD_MAX);
+			return err_hint(err, "put it into the spec, or into a profile");
+		}
+	return 0;
 }
 
 static json_t *outputs_of(const struct export_job *job, const char *phase)
@@ -168,7 +189,7 @@ int export_pipeline(const struct export_job *job, json_t **ret, struct err **err
 	size_t i;
 	const json_t *phase;
 
-	if (export_check_away(job, err) < 0 ||
+	if (export_check_away(job, err) < 0 || check_words(job, err) < 0 ||
 	    export_need(job->spec, "driver.image",
 			"123456789012.dkr.ecr.us-west-2.amazonaws.com/m5-driver:1", &driver.image,
 			err) < 0 ||
