@@ -11,7 +11,12 @@ PROBLEMS = (botocore.exceptions.BotoCoreError, botocore.exceptions.ClientError)
 
 
 PLACES = {"scheduler": ("schedules",), "states": ("machines",), "batch": ("batch_jobs", "definitions"),
-          "sagemaker": ("training_jobs", "pipelines")}
+          "sagemaker": ("training_jobs", "processing_jobs", "pipelines")}
+
+
+def token(name):
+    """For requests that want one."""
+    return hashlib.sha256(name.encode()).hexdigest()
 
 
 class Clean:
@@ -59,21 +64,30 @@ class Clean:
         self.wait(lambda: [row["jobName"] for row in alive()])
 
     def training_jobs(self):
-        sagemaker = self.lab.client("sagemaker")
+        self.end_jobs("Training")
+
+    def processing_jobs(self):
+        self.end_jobs("Processing")
+
+    def end_jobs(self, kind):
+        sagemaker, word = self.lab.client("sagemaker"), kind.lower()
 
         def alive():
-            return [row["TrainingJobName"] for status in ("InProgress", "Stopping") for row in self.pages(
-                "sagemaker", "list_training_jobs", "TrainingJobSummaries", NameContains=self.prefix, StatusEquals=status)
-                if self.is_ours(row["TrainingJobName"])]
+            return [row[f"{kind}JobName"] for status in ("InProgress", "Stopping") for row in self.pages(
+                "sagemaker", f"list_{word}_jobs", f"{kind}JobSummaries", NameContains=self.prefix, StatusEquals=status)
+                if self.is_ours(row[f"{kind}JobName"])]
 
         for name in alive():
-            try:
-                sagemaker.stop_training_job(TrainingJobName=name)
-                self.count += 1
-            except botocore.exceptions.ClientError as error:  # it has ended meanwhile
-                if error.response["Error"].get("Code") != "ValidationException":
-                    raise
+            self.stop(getattr(sagemaker, f"stop_{word}_job"), **{f"{kind}JobName": name})
         self.wait(alive)
+
+    def stop(self, call, **params):
+        try:
+            call(**params)
+            self.count += 1
+        except botocore.exceptions.ClientError as error:  # it has ended meanwhile
+            if error.response["Error"].get("Code") != "ValidationException":
+                raise
 
     def schedules(self):
         for row in list(self.pages("scheduler", "list_schedules", "Schedules", NamePrefix=self.prefix)):
@@ -105,13 +119,22 @@ class Clean:
                 self.count += 1
 
     def pipelines(self):
-        for row in list(self.pages("sagemaker", "list_pipelines", "PipelineSummaries",
-                                   PipelineNamePrefix=self.prefix.rstrip("-"))):
-            name = row["PipelineName"]
-            if self.is_ours(name):
-                self.lab.client("sagemaker").delete_pipeline(
-                    PipelineName=name, ClientRequestToken=hashlib.sha256(name.encode()).hexdigest())
-                self.count += 1
+        """Their executions first, whose jobs have other names."""
+        sagemaker, names = self.lab.client("sagemaker"), [row["PipelineName"] for row in self.pages(
+            "sagemaker", "list_pipelines", "PipelineSummaries", PipelineNamePrefix=self.prefix.rstrip("-"))
+            if self.is_ours(row["PipelineName"])]
+
+        def alive():
+            return [row["PipelineExecutionArn"] for name in names for row in self.pages(
+                "sagemaker", "list_pipeline_executions", "PipelineExecutionSummaries", PipelineName=name)
+                if row["PipelineExecutionStatus"] in ("Executing", "Stopping")]
+
+        for arn in alive():
+            self.stop(sagemaker.stop_pipeline_execution, PipelineExecutionArn=arn, ClientRequestToken=token(arn))
+        self.wait(alive)
+        for name in names:
+            sagemaker.delete_pipeline(PipelineName=name, ClientRequestToken=token(name))
+            self.count += 1
 
     def objects(self):
         s3, where = self.lab.s3, {"Bucket": self.lab.bucket, "Prefix": self.prefix}

@@ -53,6 +53,7 @@ import trials_later  # noqa: F401
 import trials_more  # noqa: F401
 import trials_neuron  # noqa: F401
 import trials_orchestrators  # noqa: F401
+import trials_pipelines  # noqa: F401
 import trials_requests  # noqa: F401
 import trials_runs  # noqa: F401
 import trials_sagemaker  # noqa: F401

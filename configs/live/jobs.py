@@ -190,6 +190,21 @@ def come(lab, found, count):
 # ---- SageMaker
 
 
+def events(lab, group, name, since=0):
+    """What all hosts of a job have printed: (stream, text, time in milliseconds), since then."""
+    logs, found = lab.client("logs"), []
+    pages = logs.get_paginator("filter_log_events").paginate(logGroupName=group, logStreamNamePrefix=f"{name}/",
+                                                             startTime=since)
+    try:
+        for page in pages:
+            found += [(row["logStreamName"], row["message"], row["timestamp"]) for row in page["events"]
+                      if row["logStreamName"].startswith(f"{name}/")]
+    except botocore.exceptions.ClientError as error:
+        if error.response["Error"].get("Code") != "ResourceNotFoundException":
+            raise
+    return found
+
+
 class TrainingJob:
     """One of this run, called `part`."""
 
@@ -245,17 +260,7 @@ class TrainingJob:
 
     def events(self, since=0):
         """With the time in milliseconds, since then."""
-        logs, found = self.lab.client("logs"), []
-        pages = logs.get_paginator("filter_log_events").paginate(logGroupName=GROUP, logStreamNamePrefix=f"{self.name}/",
-                                                                 startTime=since)
-        try:
-            for page in pages:
-                found += [(row["logStreamName"], row["message"], row["timestamp"]) for row in page["events"]
-                          if row["logStreamName"].startswith(f"{self.name}/")]
-        except botocore.exceptions.ClientError as error:
-            if error.response["Error"].get("Code") != "ResourceNotFoundException":
-                raise
-        return found
+        return events(self.lab, GROUP, self.name, since)
 
     def facts(self, count=1):
         return come(self.lab, lambda: facts(line for _, line in self.lines()), count)

@@ -8,6 +8,7 @@ import json
 import re
 from pathlib import Path
 
+from clean import token
 from lab import PREFIX, fetch, refusal, signed_at, trial
 
 FAULTS = Path(__file__).resolve().parents[2] / "aws/http/faults.def"
@@ -145,6 +146,6 @@ def pipeline_limits(lab):
         "StoppingCondition": {"MaxRuntimeInSeconds": 432000}}} for number in range(50)]
     definition = json.dumps({"Version": "2020-12-01", "Parameters": [], "Steps": steps})
     seen = refusal(lab.client("sagemaker").create_pipeline, PipelineName=lab.name, PipelineDefinition=definition,
-                   ClientRequestToken=hashlib.sha256(lab.name.encode()).hexdigest(), RoleArn=lab.role,
+                   ClientRequestToken=token(lab.name), RoleArn=lab.role,
                    Tags=[{"Key": f"{PREFIX}run", "Value": lab.name}])
     return seen is None, f"{seen}: {seen.message}" if seen else "taken"

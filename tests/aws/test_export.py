@@ -15,6 +15,7 @@ import stoker as cli
 from aws import REGION
 from pipeline_runner import Execution, Failed
 from project import SUPPORT
+from standin.pipeline_steps import all_steps
 
 DATA = Path(__file__).parent / "data"
 STATES_ROLE = "arn:aws:iam::123456789012:role/states"
@@ -142,14 +143,7 @@ def test_the_pipeline_is_what_the_sdk_makes_of_the_same_steps(tmp_path):
     theirs = json.loads((DATA / "pipeline.json").read_text())["definition"]
     assert json.loads(done.out) == theirs
     assert len(done.out) < 100 << 10  # what the service takes with the request
-    assert sum(1 for _ in steps_of(theirs["Steps"])) <= 50  # the quota of steps
-
-
-def steps_of(steps):
-    for step in steps:
-        yield step
-        for branch in ("IfSteps", "ElseSteps"):
-            yield from steps_of(step.get("Arguments", {}).get(branch, []))
+    assert sum(1 for _ in all_steps(theirs["Steps"])) <= 50  # the quota of steps
 
 
 @pytest.mark.parametrize("plan", PLANS)

@@ -169,11 +169,18 @@ class Conform:
         return {name: row["seen"] for name, row in self.tried().items() if row["verdict"] != "as taken"}
 
     def runs(self, part):
-        """Whether a job whose name ends so is on a machine."""
+        """Whether a job whose name ends so is on a machine, or a pipeline is executed."""
         rows = self.aws.client("batch").list_jobs(jobQueue=QUEUE, filters=[{"name": "JOB_NAME", "values": ["*"]}])
-        training = self.aws.client("sagemaker").list_training_jobs(MaxResults=100, StatusEquals="InProgress")
+        sagemaker = self.aws.client("sagemaker")
+        others = [row["TrainingJobName"] for row in sagemaker.list_training_jobs(
+            MaxResults=100, StatusEquals="InProgress")["TrainingJobSummaries"]]
+        others += [row["ProcessingJobName"] for row in sagemaker.list_processing_jobs(
+            StatusEquals="InProgress")["ProcessingJobSummaries"]]
+        others += [row["PipelineName"] for row in sagemaker.list_pipelines()["PipelineSummaries"] if any(
+            each["PipelineExecutionStatus"] == "Executing" for each in sagemaker.list_pipeline_executions(
+                PipelineName=row["PipelineName"])["PipelineExecutionSummaries"])]
         return any(row["jobName"].endswith(part) and row["status"] == "RUNNING" for row in rows["jobSummaryList"]) or any(
-            row["TrainingJobName"].endswith(part) for row in training["TrainingJobSummaries"])
+            name.endswith(part) for name in others)
 
     def beginners(self):
         """What would begin jobs."""
@@ -188,7 +195,9 @@ class Conform:
             "jobSummaryList"] if row["status"] not in ("SUCCEEDED", "FAILED")]
         training = [row for row in sagemaker.list_training_jobs(MaxResults=100)["TrainingJobSummaries"]
                     if row["TrainingJobStatus"] not in ("Completed", "Failed", "Stopped")]
-        return [*aws.objects(BUCKET), *self.beginners(),
+        processing = [row for row in sagemaker.list_processing_jobs(MaxResults=100)["ProcessingJobSummaries"]
+                      if row["ProcessingJobStatus"] not in ("Completed", "Failed", "Stopped")]
+        return [*aws.objects(BUCKET), *self.beginners(), *(row["ProcessingJobName"] for row in processing),
                 *(row["Key"] for row in aws.client("s3").list_multipart_uploads(Bucket=BUCKET).get("Uploads", [])),
                 *(row["PipelineName"] for row in sagemaker.list_pipelines()["PipelineSummaries"]),
                 *(row["jobName"] for row in jobs), *(row["TrainingJobName"] for row in training),
@@ -279,6 +288,9 @@ OTHERWISE = [
     ("sagemaker-late-lines", "late", {"operation": "FilterLogEvents", "count": 9, "text": "hidden",
                                       "pattern": r'conform \{\\"line\\": 3,'}),
     ("toolkit-last-line", *replaced("FilterLogEvents", "Reporting training", "Telling of")),
+    ("processing-write", "settings", {"processing_writable": False}),
+    ("pipeline-conditions", "settings", {"chosen_files": False}),
+    ("pipeline-conditions", "settings", {"execution_id": "ABCDEFGHIJKLMNOPQRSTUVWXYZ"}),
     ("sagemaker-infra-check", "settings", {"infra_check": False}),
     ("sagemaker-warm-pool", *replaced("DescribeTrainingJob", '"Status": "Available"', '"Status": "InUse"')),
 ]

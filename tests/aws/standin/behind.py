@@ -10,10 +10,8 @@ from standin.wire import Reply
 lock = threading.Lock()
 loaded = {}
 # Names that AWS takes once and moto twice: operation → (parameter, code, who frees it)
-UNIQUE = {"CreateProcessingJob": ("ProcessingJobName", "ResourceInUse", None),
-          "CreateTransformJob": ("TransformJobName", "ResourceInUse", None),
+UNIQUE = {"CreateTransformJob": ("TransformJobName", "ResourceInUse", None),
           "CreateModel": ("ModelName", "ValidationException", "DeleteModel"),
-          "CreatePipeline": ("PipelineName", "ValidationException", "DeletePipeline"),
           "CreateModelPackageGroup": ("ModelPackageGroupName", "ValidationException", "DeleteModelPackageGroup")}
 FREE = {free: create for create, (_, _, free) in UNIQUE.items() if free}
 taken = set()

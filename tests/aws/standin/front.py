@@ -10,8 +10,8 @@ import time
 import traceback
 
 from standin import (
-    batch, behind, chunked, control, ec2, errors, faults, hosts, images, metadata, quotas, rights, roles, s3, sagemaker,
-    scheduler, services, sigv4, states, sts, validate,
+    batch, behind, chunked, control, ec2, errors, faults, hosts, images, metadata, pipelines, processing, quotas, rights, roles,
+    s3, sagemaker, scheduler, services, sigv4, states, sts, validate,
 )
 from standin import call as calls
 from standin.keyring import Keyring
@@ -57,6 +57,9 @@ SETTINGS = {
     "any_node_fails": False,     # a job fails with any of its nodes
     "host_names": True,          # SageMaker's hosts know the names of all
     "channels": "input/data",    # where channels lie below /opt/ml, in a training job of several hosts
+    "processing_writable": True,  # output folders of processing jobs are everybody's
+    "chosen_files": True,        # conditions of a pipeline may read files of steps that another one has chosen
+    "execution_id": "0123456789abcdefghijklmnopqrstuvwxyz",  # what the ids of executions are made of
     "entry_stays": False,        # SageMaker runs an image's entry point although a request has its own
     "first_host_counts": False,  # a training job ends as its first host does, whatever the others do
     "checkpoints_return": True,  # a training job begins with what lies at its CheckpointConfig
@@ -103,7 +106,7 @@ class Front:
         self.settings = copy.deepcopy(self.initial)
         self.tokens, self.keyring.keys, self.containers = {}, {}, {}
         self.training, self.batch, self.recent, self.registry = {}, {}, {}, images.Registry()
-        self.schedules, self.asked = {}, []
+        self.schedules, self.asked, self.processing, self.pipelines = {}, [], {}, {}
         for key in self.initial_keys:
             self.keyring.add(**key)
         self.faults.clear()
@@ -274,7 +277,8 @@ class Front:
                 return OWN[call.service](call)
             except errors.Refusal as refusal:
                 raise rights.hide(call, refusal) from None
-        own = {"sagemaker": sagemaker.HANDLERS, "batch": batch.HANDLERS, "ecr": images.HANDLERS,
+        own = {"sagemaker": {**sagemaker.HANDLERS, **processing.HANDLERS, **pipelines.HANDLERS},
+               "batch": batch.HANDLERS, "ecr": images.HANDLERS,
                "scheduler": scheduler.HANDLERS, "iam": roles.HANDLERS, "servicequotas": quotas.HANDLERS,
                "ec2": {**ec2.HANDLERS, "TerminateInstances": hosts.terminate},
                "ecs": {"DescribeContainerInstances": hosts.describe}}.get(call.service, {})

@@ -35,6 +35,14 @@ def reply(value=None):
     return Reply(200, [("Content-Type", "application/x-amz-json-1.1")], body)
 
 
+def put(store, bucket, key, data):
+    """Writes an object, unless it is so already."""
+    etag = f'"{hashlib.md5(data).hexdigest()}"'
+    known = bucket.objects.get(key)
+    if known is None or known.etag != etag:
+        store.put(bucket, Object(key, [Blob(data)], etag, {"content-type": "application/octet-stream"}))
+
+
 class Interrupted(Exception):
     """The job ends before it is done: how it is then called."""
 
@@ -347,16 +355,10 @@ class Job:
                 key = prefix + os.path.relpath(path, folder)
                 with contextlib.suppress(FileNotFoundError), open(path, "rb") as file:
                     there.add(key)
-                    self.put(bucket, key, file.read())
+                    put(self.store, bucket, key, file.read())
         for thing in list(bucket.keys_of(prefix, "")):
             if thing.key not in there:
                 bucket.remove(thing.key)
-
-    def put(self, bucket, key, data):
-        etag = f'"{hashlib.md5(data).hexdigest()}"'
-        known = bucket.objects.get(key)
-        if known is None or known.etag != etag:
-            self.store.put(bucket, Object(key, [Blob(data)], etag, {"content-type": "application/octet-stream"}))
 
     def upload(self, tree):
         name, _, key = self.artifact().removeprefix("s3://").partition("/")
@@ -366,7 +368,7 @@ class Job:
         packed = io.BytesIO()
         with tarfile.open(fileobj=packed, mode="w:gz") as archive:
             archive.add(os.path.join(tree, "model"), ".")
-        self.put(bucket, key, packed.getvalue())
+        put(self.store, bucket, key, packed.getvalue())
 
 
 # The operations
@@ -491,7 +493,10 @@ def listing(call):
 
 
 def tags(call):
-    job = next((job for job in jobs_of(call).values() if job.arn == call.params["ResourceArn"]), None)
+    """Of jobs and pipelines."""
+    front, whose = call.front, (call.who.account, call.region)
+    found = [each for made in (front.training, front.processing, front.pipelines) for each in made.get(whose, {}).values()]
+    job = next((each for each in found if each.arn == call.params["ResourceArn"]), None)
     if job is None:
         return behind.handle(call)
     return reply({"Tags": job.request.get("Tags", [])})
