@@ -9,17 +9,18 @@ sent before you have said yes.
 
 Jobs on AWS Batch go to --queue, on its smallest type, those on SageMaker take ml.m5.large and need --role; so does a job
 on AWS Batch that wants a role. So the role lets sagemaker.amazonaws.com and ecs-tasks.amazonaws.com assume it, and may use
-the bucket. states-cause makes a state machine with --states-role, which states.amazonaws.com assumes: it may run jobs and
-register definitions on AWS Batch, and has events:PutTargets, PutRule and DescribeRule, as Step Functions wants for that.
-scheduler-target makes a schedule with --scheduler-role, which scheduler.amazonaws.com assumes to submit jobs. A row whose
-options are missing, or that rows.yaml says is not tried, is listed so. A row with `named: true`, such as those with
-accelerators, is chosen by its whole id alone. Rows on accelerators need an --image with their tools and PyTorch, and a
---queue with their type of machine; on EFA, one whose launch template has it.
+the bucket, make processing jobs and pass itself on to them. states-cause makes a state machine with --states-role, which
+states.amazonaws.com assumes: it may run jobs and register definitions on AWS Batch, and has events:PutTargets, PutRule and
+DescribeRule, as Step Functions wants for that. scheduler-target makes a schedule with --scheduler-role, which
+scheduler.amazonaws.com assumes to submit jobs. A row whose options are missing, or that rows.yaml says is not tried, is
+listed so. A row with `named: true`, such as those with accelerators, is chosen by its whole id alone. Rows on accelerators
+need an --image with their tools and PyTorch, and a --queue with their type of machine; on EFA, one whose launch template
+has it.
 
-What is made is called "stoker-conform-…" (jobs of the built stoker "stk-stoker-conform-…"), is tagged (but a schedule, which can have no tags), and is ended and
-removed at the end, also after a signal; --clean does so for what a killed one has left: of this folder's run, or without
-one of all runs, on --queue or all queues. Jobs end by themselves after a quarter of an hour (that of
-sagemaker-again after ten hours). A repeat in the same folder
+What is made is called "stoker-conform-…" (jobs of the built stoker "stk-stoker-conform-…"; those of a pipeline have the
+service's names), is tagged (but a schedule, which can have no tags), and is ended and removed at the end, also after a
+signal; --clean does so for what a killed one has left: of this folder's run, or without one of all runs, on --queue or all
+queues. Jobs end by themselves after a quarter of an hour (that of sagemaker-again after ten hours). A repeat in the same folder
 (--output) goes on where it was; batch-forgotten is judged by one that comes 8 days later. Lines in CloudWatch Logs stay. A
 bucket with versions keeps those of what is removed: name one without.
 
@@ -85,7 +86,8 @@ def options(words):
     parser.add_argument("--scheduler-role", metavar="ARN", help="of EventBridge Scheduler, for its row")
     parser.add_argument("--image", metavar="URL", help=f"of jobs, with python3; default: {jobs.BATCH_IMAGE} on AWS Batch, "
                         "AWS's for PyTorch on CPUs on SageMaker, where it is published whose it is")
-    parser.add_argument("--stoker-image", metavar="URL", help="with stoker in it (configs/container), for the rows that need it")
+    parser.add_argument("--stoker-image", metavar="URL", help="with stoker in it (configs/container), for the rows that "
+                        "need it, and of processing jobs")
     parser.add_argument("--rows", action="append", metavar="GLOB", help="which rows; repeatable; default: all")
     parser.add_argument("--budget", type=float, default=2.0, metavar="USD")
     parser.add_argument("--yes", action="store_true", help="do not ask")
