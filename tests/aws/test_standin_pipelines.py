@@ -82,8 +82,9 @@ def refused(call, **params):
 
 
 def test_conditions_read_files_of_steps_and_choose(sagemaker):
-    status, steps = ended(sagemaker, start(sagemaker, step("one", leaves(0)), condition("first", "one", [step("two", leaves(1))]),
-                                           condition("second", "two", [], [FAIL])))
+    arn = start(sagemaker, step("one", leaves(0)), condition("first", "one", [step("two", leaves(1))]),
+                condition("second", "two", [], [FAIL]))
+    status, steps = ended(sagemaker, arn)
     assert status == "Failed"
     assert {name: row["StepStatus"] for name, row in steps.items()} == {
         "one": "Succeeded", "first": "Succeeded", "two": "Succeeded", "second": "Succeeded", "fail": "Failed"}

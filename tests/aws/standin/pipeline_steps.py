@@ -11,6 +11,9 @@ What it does not know is an AssertionError."""
 import json
 
 
+BRANCHES = ("IfSteps", "ElseSteps")
+
+
 class Failed(Exception):
     """The execution has failed."""
 
@@ -19,7 +22,7 @@ def all_steps(steps):
     """Those that conditions choose, too."""
     for step in steps:
         yield step
-        for branch in ("IfSteps", "ElseSteps"):
+        for branch in BRANCHES:
             yield from all_steps(step.get("Arguments", {}).get(branch, []))
 
 

@@ -92,7 +92,7 @@ class Execution(pipeline_steps.Execution):
             problems = []
             validate.check_structure(request, services.shape_of("sagemaker", "CreateProcessingJob"), "", problems)
             if problems:
-                raise Failed(f"ClientError: Failed to invoke sagemaker:CreateProcessingJob. Error Details: {'; '.join(problems)}")
+                raise Failed("ClientError: Failed to invoke sagemaker:CreateProcessingJob. Error Details: " + "; ".join(problems))
             job = processing.begin(self.front, self.region, self.account, request)
             row["Metadata"] = {"ProcessingJob": {"Arn": job.arn}}
             self.job = job
@@ -152,7 +152,7 @@ def check(call, definition):
     """What the service takes no pipeline with."""
     steps = list(pipeline_steps.all_steps(definition["Steps"]))
     names = [step["Name"] for step in steps]
-    chosen = {each["Name"] for step in steps for branch in ("IfSteps", "ElseSteps") for each in step["Arguments"].get(branch, [])}
+    chosen = {each["Name"] for step in steps for branch in pipeline_steps.BRANCHES for each in step["Arguments"].get(branch, [])}
     conditions = [step for step in steps if step["Type"] == "Condition"]
     unknown = set().union(*map(pipeline_steps.needed_by, steps)) - set(names)
     wrong = None
