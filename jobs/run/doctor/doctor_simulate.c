@@ -66,10 +66,10 @@ static json_t *body_of(const struct doctor_simulation *simulation, const json_t 
 static size_t put_context(json_t *body, const json_t *condition, size_t at)
 {
 	json_t *entries = json_array(), *keys, *value;
-	const char *operator, * key;
+	const char *comparison, *key;
 	size_t most = 1;
 
-	json_object_foreach ((json_t *)(uintptr_t)condition, operator, keys)
+	json_object_foreach ((json_t *)(uintptr_t)condition, comparison, keys)
 		json_object_foreach (keys, key, value) {
 			size_t count = json_is_array(value) ? json_array_size(value) : 1;
 			const json_t *one =
