@@ -28,7 +28,9 @@ struct accelerator {
 	const char *compilers; /* values of compile.kind that compile for them */
 	/* Variables that name those of a worker, and their number; NULL: there is none. */
 	const char *visible, *limit;
-	bool ranges; /* the first takes ranges ("0-3,8"), not only names between commas */
+	const char
+		*word; /* torchrun's, for their number on a node; NULL: PyTorch does not see them */
+	bool ranges;   /* the first takes ranges ("0-3,8"), not only names between commas */
 	/* Variables that the command of a node gets; VAR_COUNT: no such variable. */
 	enum variable interface; /* network interface where the nodes meet */
 	enum variable meeting;   /* with EFA: address and port of the collectives */

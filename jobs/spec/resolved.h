@@ -220,6 +220,15 @@ struct length phase_one_length_of(const struct spec *spec);
 /* Returns the cores of the instance, as the runtime shows them with this environment; 0: not
  * known. */
 int64_t processes_cores_of(const struct spec *spec, const json_t *env);
+/* A variable that shows the job fewer cores or GPUs than the machine has. */
+struct processes_limit {
+	const char *name, *value; /* NULL: no such variable is set; else borrowed */
+	int64_t units; /* those that it names, maybe more than there are; -1: it cannot be read */
+};
+/* Finds it in the environment, or in front of the command's program. The instance must have
+ * accelerators. */
+struct processes_limit processes_limit_of(const struct spec *spec, const json_t *env,
+					  const json_t *command);
 /* Returns the number of nodes that run the command together. */
 int64_t processes_nodes_of(const struct spec *spec);
 /* Returns the texts of the command with the options that its launcher needs. A new reference. */

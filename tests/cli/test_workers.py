@@ -103,6 +103,47 @@ def test_too_many_workers_and_unused_ones_on_every_engine(project, engine):
     assert said(32, TRN1) == said("auto", TRN1) == []
 
 
+P4D = "p4d.24xlarge"
+GIVEN = [  # number, type, what is told; None: nothing
+    ("0", TRN1, "at least 1, not '0'"), ("-3", P4D, "at least 1, not '-3'"), ("", "m5.xlarge", "at least 1, not ''"),
+    ("gpu", TRN1, "refuses 'gpu' on 'trn1.32xlarge', which has none"), ("gpu", "m5.xlarge", "has none"), ("gpu", P4D, None),
+    ("auto", TRN1, "'auto' counts CPUs: 128 workers for the 32 cores"),
+    ("auto", P4D, None), ("auto", "m5.xlarge", None), ("cpu", TRN1, "'cpu' counts CPUs: 128 workers"), ("cpu", "m5.xlarge", None),
+    ("$N", TRN1, None), ("t.py", P4D, "takes a whole number, auto, cpu or gpu, not 't.py'"), ("32", TRN1, None)]
+
+
+@pytest.mark.parametrize("number,instance,told", GIVEN)
+def test_a_number_that_the_launcher_refuses_is_told(project, number, instance, told):
+    for command in (["torchrun", "--nproc_per_node", number, "t.py"], ["env", f"PET_NPROC_PER_NODE={number}", "torchrun", "t.py"]):
+        said = problems(project, command, resources={"instance": instance})
+        assert len(said) == (1 if told else 0) and all(told in each for each in said), said
+
+
+def test_a_word_is_a_number_where_the_machine_is_known(project):
+    plain = key(project, "torchrun t.py", resources={"instance": P4D})
+    for word in ("gpu", "auto"):
+        plan = plan_of(project, f"torchrun --nproc_per_node {word} t.py", resources={"instance": P4D})
+        assert train(plan)["processes"]["per_node"] == 8 and plan["cache"]["graph_key"] == plain
+    plan = plan_of(project, "torchrun --nproc_per_node auto t.py", resources={"instance": "m5.xlarge"})
+    assert train(plan)["processes"]["per_node"] == 4
+
+
+LIMITS = [
+    ({"NEURON_RT_NUM_CORES": "4"}, TRN1, "NEURON_RT_NUM_CORES=4: 28 of the 32 cores of 'trn1.32xlarge' stay unused: 18.81 of"),
+    ({"NEURON_RT_VISIBLE_CORES": "0-3,7"}, TRN1, "=0-3,7: 27 of the 32 cores"), ({"NEURON_RT_NUM_CORES": "0"}, TRN1, None),
+    ({"NEURON_RT_VISIBLE_CORES": "0-31"}, TRN1, None), ({"NEURON_RT_VISIBLE_CORES": "0-99"}, TRN1, "has only 32 cores"),
+    ({"NEURON_RT_VISIBLE_CORES": "abc"}, TRN1, "is no list of cores"), ({"CUDA_VISIBLE_DEVICES": "0,1"}, P4D, "6 of the 8 GPUs"),
+    ({"CUDA_VISIBLE_DEVICES": "-1"}, P4D, "8 of the 8 GPUs"), ({"CUDA_VISIBLE_DEVICES": "0"}, TRN1, None),
+    ({"NEURON_LOGICAL_NC_CONFIG": "5"}, "trn2.48xlarge", "no such number of the 128 cores"),
+    ({"NEURON_LOGICAL_NC_CONFIG": "2"}, "trn2.48xlarge", None)]
+
+
+@pytest.mark.parametrize("env,instance,told", LIMITS)
+def test_what_the_environment_hides_is_told(project, env, instance, told):
+    said = problems(project, ["torchrun", "t.py"], resources={"instance": instance}, env=env)
+    assert len(said) == (1 if told else 0) and all(told in each for each in said), said
+
+
 def test_what_cannot_be_is_told(project):
     text, = [each for each in problems(project, ["bash", "-c", "torchrun --nproc_per_node 4 t.py"],
                                        resources={"instance": TRN1, "workers": 8}) if "resources.workers" in each]

@@ -422,30 +422,14 @@ json_t *instance_types(const json_t *catalogue)
 	return types;
 }
 
-/* Guesses by the size in the name: 2 for large, 4 for xlarge, 4 N for Nxlarge, as almost all
- * types have them. */
-static int64_t vcpus_by_name(const char *type)
-{
-	const char *size = strrchr(type, '.');
-	long times = size ? strtol(size + 1, NULL, 10) : 0;
-
-	if (size && strcmp(size, ".large") == 0)
-		return 2;
-	return times > 0 && times <= 1000 ? 4 * times : 4;
-}
-
 char *instance_row(const char *type)
 {
-	const char *name = without_ml(type), *kind = kind_by_name(type);
-	int64_t vcpus = vcpus_by_name(name);
-	/* GiB of each: c types have 2, r types 8, most others 4. */
-	int64_t ram = vcpus * (*name == 'c' ? 2 : *name == 'r' ? 8 : 4);
+	const char *kind = kind_by_name(type);
 
-	return mem_format("%s: {vcpus: %lld, ram: %lldGiB, %s, efa: 0}", type, (long long)vcpus,
-			  (long long)ram,
-			  !kind                                   ? "accelerator: none"
-			  : strcmp(kind, ACCELERATOR_NEURON) == 0 ? "devices: 1, cores: 2"
-								  : "gpus: 1");
+	return mem_format("%s: {vcpus: N, ram: NGiB, %sefa: N}", type,
+			  kind && strcmp(kind, ACCELERATOR_NEURON) == 0   ? "devices: N, cores: N, "
+			  : kind && strcmp(kind, ACCELERATOR_NVIDIA) == 0 ? "gpus: N, "
+									  : "");
 }
 
 char *instance_nearest(const json_t *catalogue, const char *type)

@@ -51,8 +51,8 @@ bool instance_known(const json_t *catalogue, const char *type);
  * reference. */
 json_t *instance_types(const json_t *catalogue);
 
-/* Returns "m5.xlarge: {vcpus: 4, ram: 16GiB, …}", as it may stand in the user's own catalogue,
- * with the figures that the name of the type makes likely. The caller frees it. */
+/* Returns "p7.xlarge: {vcpus: N, ram: NGiB, gpus: N, efa: N}", a row for the user's own catalogue
+ * whose figures are to be filled in. The caller frees it. */
 char *instance_row(const char *type);
 /* Returns the type of the catalogue with the nearest name; NULL if none is near. The caller frees
  * it. */

@@ -97,37 +97,44 @@ static int64_t count_list(const char *text)
 	return count;
 }
 
+struct processes_limit processes_limit_of(const struct spec *spec, const json_t *env,
+					  const json_t *command)
+{
+	const struct accelerator *kind = accelerator_of(spec->instance);
+	const char *visible = variable(env, command, kind->visible);
+	const char *few = kind->limit ? variable(env, command, kind->limit) : NULL;
+	struct processes_limit ret = { .units = processes_cores_of(spec, env) };
+
+	if (visible)
+		ret = (struct processes_limit){ kind->visible, visible,
+						kind->ranges ? count_range(visible)
+							     : count_list(visible) };
+	else if (few && number(few, 0) != 0)
+		ret = (struct processes_limit){ kind->limit, few, number(few, 0) };
+	return ret;
+}
+
 /* Returns how many of the machine's cores or GPUs are left to the job; *ret_why says which they
  * are, and the caller frees it. 0: none, or a variable that limits them cannot be read here. */
 static int64_t cores_for(const struct spec *spec, const json_t *env, const json_t *command,
 			 char **ret_why)
 {
 	const struct accelerator *kind = accelerator_of(spec->instance);
-	int64_t all = processes_cores_of(spec, env), some;
+	struct processes_limit limit = processes_limit_of(spec, env, command);
+	int64_t all = processes_cores_of(spec, env);
 	const char *type = js_str(spec->instance, "type");
-	const char *range = variable(env, command, kind->visible);
-	const char *few = kind->limit ? variable(env, command, kind->limit) : NULL;
-	const char *name = range ? kind->visible : kind->limit;
+	bool logical = all != js_int(spec->instance, "physical_cores", all);
 
-	if (range)
-		some = kind->ranges ? count_range(range) : count_list(range);
+	if (limit.units < 0)
+		*ret_why = mem_format("%s=%s cannot be read before the job runs", limit.name,
+				      limit.value);
+	else if (limit.units < all || limit.name == kind->visible)
+		*ret_why = mem_format("%s=%s, of the %lld %ss of '%s'", limit.name, limit.value,
+				      (long long)all, kind->unit, type);
 	else
-		some = few ? number(few, 0) : 0;
-	if (some < 0) {
-		*ret_why = mem_format("%s=%s cannot be read before the job runs", name,
-				      range ? range : few);
-		return 0;
-	}
-	if (!range && (some == 0 || some >= all)) {
-		bool logical = all != js_int(spec->instance, "physical_cores", all);
-
 		*ret_why = mem_format("1 for each %s%s of '%s'", logical ? "logical " : "",
 				      kind->unit, type);
-		return all;
-	}
-	*ret_why = mem_format("%s=%s, of the %lld %ss of '%s'", name, range ? range : few,
-			      (long long)all, kind->unit, type);
-	return some < all ? some : all;
+	return limit.units < 0 ? 0 : limit.units < all ? limit.units : all;
 }
 
 static void put_reason(json_t *ret, const char *by, char *why)
@@ -146,6 +153,22 @@ struct search {
 	json_t *ret;
 };
 
+/* Returns the number that a word of torchrun's means on the instance; 0: only the job knows it.
+ * `auto` counts what PyTorch sees: GPUs, else CPUs, unless it has another backend. */
+static int64_t count_word(const struct search *search, const char *word)
+{
+	const struct spec *spec = search->spec;
+	const struct accelerator *kind = accelerator_of(spec->instance);
+	bool is_auto = strcmp(word, "auto") == 0;
+	AUTO(auto_free) char *why = NULL;
+
+	if (kind && kind->word && (is_auto || strcmp(word, kind->word) == 0))
+		return cores_for(spec, search->env, search->command, &why);
+	if (strcmp(word, "cpu") == 0 || (!kind && is_auto))
+		return js_int(spec->instance, "vcpus", 0);
+	return 0;
+}
+
 /* The number is given: the launcher reads it as it stands. Returns 0 if only the job knows it. */
 static int64_t put_given(const struct search *search, const char *name, const char *how,
 			 const char *by)
@@ -157,6 +180,8 @@ static int64_t put_given(const struct search *search, const char *name, const ch
 		put_reason(search->ret, by, mem_format("as %s says: %s", name, how));
 	else
 		put_reason(search->ret, by, mem_format("as %s says", name));
+	if (how && count < 0 && launcher->has_variable)
+		count = count_word(search, how);
 	if (count > 0 && launcher->counts_all && strcmp(by, "command") == 0)
 		count /= search->nodes;
 	return count > 0 ? count : 0;

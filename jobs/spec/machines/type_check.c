@@ -28,7 +28,8 @@ static void hint_at_row(struct binder *binder, struct problem *problem, const ch
 	problem_hint(
 		problem,
 		"%swrite its row beneath 'instances:' of %s (which begins with 'version: 1'), with "
-		"the figures that 'aws ec2 describe-instance-types --instance-types %s' shows: %s",
+		"the figures that 'aws ec2 describe-instance-types --instance-types %s' shows for "
+		"each N: %s",
 		guess, own ? own : "the file that STOKER_INSTANCES names", type, row);
 }
 
@@ -40,6 +41,13 @@ static void need_figures(struct binder *binder, enum spec_field field, const cha
 	bool is_known = instance_known(binder->catalogue, type);
 	AUTO(auto_free) char *nearest = is_known ? NULL : instance_nearest(binder->catalogue, type);
 
+	if (is_known && text_starts(type, ML)) {
+		problem_hint(spec_error(binder, field, member,
+					"'%.80s' is a name of SageMaker's, not of AWS Batch's",
+					type),
+			     "did you mean '%s'?", type + strlen(ML));
+		return;
+	}
 	if (js_int(row, "vcpus", 0) > 0 && js_int(row, "ram_mib", 0) > 0)
 		return;
 	hint_at_row(

@@ -26,6 +26,20 @@ static struct mark place_of_word(const struct spec *spec, size_t at)
 	return access_mark_of_field(spec, SPEC_COMMAND);
 }
 
+/* Returns the place of a variable: in the environment, or else in the command. *ret_field: the
+ * field's name, to be freed. */
+static struct mark place_of_variable(const struct subject *subject, const char *name,
+				     char **ret_field)
+{
+	const struct spec *spec = subject->binder.spec;
+	AUTO(auto_free) char *path = mem_format("env.%s", name);
+	struct mark at = access_mark_of_field(spec, SPEC_COMMAND);
+	bool in_env = access_mark_of_path(spec, path, &at);
+
+	*ret_field = mem_format("%s%s", subject->stage, in_env ? path : "command");
+	return at;
+}
+
 /* Returns the place that says how many workers there are. *ret_field: the field's name, to be
  * freed. */
 static struct mark place_of_number(const struct subject *subject, const json_t *processes,
@@ -39,7 +53,7 @@ static struct mark place_of_number(const struct subject *subject, const json_t *
 		at = access_mark_of_field(spec, SPEC_RESOURCES_WORKERS);
 		field = "resources.workers";
 	} else if (js_is(processes, "by", "env")) {
-		(void)access_mark_of_path(spec, "env." LAUNCH_VARIABLE, &at);
+		return place_of_variable(subject, LAUNCH_VARIABLE, ret_field);
 	}
 	*ret_field = mem_format("%s%s", subject->stage, field);
 	return at;
@@ -86,6 +100,139 @@ static void check_number(struct subject *subject, const json_t *processes)
 				  (long long)workers, (long long)(all - workers), (long long)all,
 				  kind->unit, type, paid),
 		     "start %lld workers, or take a smaller instance", (long long)all);
+}
+
+/* True if something says how many workers there are, so that they are not counted. */
+static bool has_number(const json_t *processes)
+{
+	return js_is(processes, "by", "command") || js_is(processes, "by", "env") ||
+	       js_is(processes, "by", "resources.workers");
+}
+
+/* Checks a variable that shows the job fewer cores or GPUs than the machine has. */
+static void check_limit(struct subject *subject, const json_t *processes)
+{
+	const struct spec *spec = subject->binder.spec;
+	struct reporter *reporter = &subject->binder.reporter;
+	json_auto_t *env = spec_env(spec, false);
+	const struct accelerator *kind = accelerator_of(spec->instance);
+	int64_t all = processes_cores_of(spec, env);
+	struct processes_limit limit = { 0 };
+	AUTO(auto_free) char *field = NULL, *paid = NULL;
+	struct mark at;
+
+	if (!js_str(processes, "launcher") || !kind || all <= 0)
+		return;
+	limit = processes_limit_of(spec, env, spec_get(spec, SPEC_COMMAND));
+	if (limit.units == all || strchr(limit.value, '$'))
+		return;
+	at = place_of_variable(subject, limit.name, &field);
+	if (limit.units < 0)
+		problem_hint(problem_lint(reporter, at, field, "%s=%.80s is no list of %ss",
+					  limit.name, limit.value, kind->unit),
+			     kind->ranges ? "write numbers and ranges: 0-3,8"
+					  : "write their numbers: 0,1");
+	else if (limit.units > all)
+		problem_hint(problem_lint(reporter, at, field, "%s=%.80s: '%s' has only %lld %ss",
+					  limit.name, limit.value, js_str(spec->instance, "type"),
+					  (long long)all, kind->unit),
+			     "remove the variable, or name those that there are");
+	if (limit.units < 0 || limit.units > all || has_number(processes))
+		return;
+	paid = waste(spec, all - limit.units, all);
+	problem_hint(problem_lint(reporter, at, field,
+				  "%s=%.80s: %lld of the %lld %ss of '%s' stay unused%s",
+				  limit.name, limit.value, (long long)(all - limit.units),
+				  (long long)all, kind->unit, js_str(spec->instance, "type"), paid),
+		     "remove the variable, or take a smaller instance");
+}
+
+/* As the variable sets it, a logical core is some whole number of physical ones. */
+static void check_logical(struct subject *subject)
+{
+	static const char *const names[] = { "NEURON_LOGICAL_NC_CONFIG",
+					     "NEURON_RT_VIRTUAL_CORE_SIZE" };
+	const struct spec *spec = subject->binder.spec;
+	json_auto_t *env = spec_env(spec, false);
+	int64_t physical = js_int(spec->instance, "physical_cores", 0);
+
+	for (size_t i = 0; physical > 0 && i < STK_LENGTH(names); i++) {
+		const char *value = js_str(env, names[i]);
+		AUTO(auto_free) char *field = NULL;
+		int64_t each = 0;
+		struct mark at;
+
+		if (!value || strchr(value, '$') ||
+		    (scalar_kind(value) == SCALAR_INT && scalar_int(value, &each) && each > 0 &&
+		     physical % each == 0))
+			continue;
+		at = place_of_variable(subject, names[i], &field);
+		problem_hint(problem_lint(&subject->binder.reporter, at, field,
+					  "%s=%.80s: no such number of the %lld cores of '%s' can "
+					  "make a logical core",
+					  names[i], value, (long long)physical,
+					  js_str(spec->instance, "type")),
+			     "write 1 or 2");
+	}
+}
+
+/* Tells those of torchrun's words that its PyTorch refuses, or takes otherwise than meant. Returns
+ * whether it told one. */
+static bool check_word(struct subject *subject, struct mark at, const char *field, const char *how)
+{
+	const json_t *instance = subject->binder.spec->instance;
+	const struct accelerator *kind = accelerator_of(instance);
+	struct reporter *reporter = &subject->binder.reporter;
+	const char *type = js_str(instance, "type");
+	long long cpus = js_int(instance, "vcpus", 0);
+	bool sees = kind && kind->word;
+	struct problem *problem = NULL;
+
+	if (!field_word_in("auto cpu gpu xpu", how))
+		problem = problem_lint(reporter, at, field,
+				       "torchrun takes a whole number, auto, cpu or gpu, not "
+				       "'%.31s'",
+				       how);
+	else if (strcmp(how, "gpu") == 0 && cpus > 0 && !sees)
+		problem = problem_lint(reporter, at, field,
+				       "torchrun refuses 'gpu' on '%s', which has none", type);
+	else if (kind && (strcmp(how, "cpu") == 0 || (strcmp(how, "auto") == 0 && !sees)))
+		problem = problem_lint(reporter, at, field,
+				       "torchrun's '%s' counts CPUs: %lld workers for the %lld %ss "
+				       "of '%s'",
+				       how, cpus, (long long)accelerator_units(instance),
+				       kind->unit, type);
+	problem_hint(problem,
+		     kind ? "leave the number out: stoker starts one worker for each %s"
+			  : "leave the number out: torchrun starts one worker on a %s",
+		     kind ? kind->unit : "node");
+	return problem != NULL;
+}
+
+/* Checks the number as the command or the environment writes it. Returns whether it told
+ * something. */
+static bool check_given(struct subject *subject, const json_t *processes)
+{
+	const struct launch *launch = &subject->launch;
+	json_auto_t *env = spec_env(subject->binder.spec, false);
+	bool by_env = js_is(processes, "by", "env");
+	const char *how = by_env ? js_str(env, LAUNCH_VARIABLE) : launch->how;
+	AUTO(auto_free) char *field = NULL;
+	struct mark at = place_of_number(subject, processes, &field);
+	int64_t count = 1;
+
+	if (!(by_env || js_is(processes, "by", "command")) || !how || launch->by_file ||
+	    strchr(how, '$'))
+		return false;
+	if (scalar_kind(how) != SCALAR_INT && *how && launch->launcher->has_variable)
+		return check_word(subject, at, field, how);
+	if (scalar_kind(how) == SCALAR_INT && (!scalar_int(how, &count) || count > 0))
+		return false;
+	problem_hint(problem_error(&subject->binder.reporter, at, field,
+				   "%s takes a number of workers of at least 1, not '%.31s'",
+				   launch->launcher->name, how),
+		     "write the number of workers on a node, or leave the option out");
+	return true;
 }
 
 /* A line for a shell stays as it is written: no other number can be put into it. */
@@ -137,8 +284,9 @@ static void check(struct subject *subject)
 		return;
 	check_override(subject);
 	check_nodes(subject);
-	if (js_is(processes, "by", "command") || js_is(processes, "by", "env") ||
-	    js_is(processes, "by", "resources.workers"))
+	check_logical(subject);
+	check_limit(subject, processes);
+	if (!check_given(subject, processes) && has_number(processes))
 		check_number(subject, processes);
 }
 

@@ -422,10 +422,9 @@ static void a_cost_limit_needs_a_price(void **state)
 			    "limits: {cost: 100}\n",
 		      "spec.yaml:9:16: 'limits.cost' needs a price, and the catalogue has none of "
 		      "'trn2.48xlarge'");
-	check_refused(BATCH "command: [a]\nresources: {instance: ml.trn1.32xlarge}\n"
-			    "limits: {cost: 100}\n",
-		      "spec.yaml:9:16: 'limits.cost' needs a price, and the catalogue has none of "
-		      "'ml.trn1.32xlarge'");
+	check_refused(BATCH "command: [a]\nresources: {instance: ml.trn1.32xlarge, price: 9}\n",
+		      "spec.yaml:8:23: 'ml.trn1.32xlarge' is a name of SageMaker's, not of AWS "
+		      "Batch's");
 	/* This machine is none of these types; one that is 'auto' is not asked yet. */
 	check_refused(HEAD "limits: {cost: 100}\n",
 		      "spec.yaml:4:16: 'limits.cost' needs 'resources.price'");
@@ -452,7 +451,8 @@ static void workers_are_held_against_cores(void **state)
 		   "");
 	check_lint(BATCH "command: [torchrun, --nproc_per_node, auto, a.py]\n"
 			 "resources: {instance: trn1.32xlarge}\n",
-		   "");
+		   "spec.yaml:7:39: warning: torchrun's 'auto' counts CPUs: 128 workers for the 32 "
+		   "cores of 'trn1.32xlarge'");
 	/* accelerate counts all nodes. */
 	check_lint(BATCH "command: [accelerate, launch, --num_processes=64, a.py]\n"
 			 "resources: {instance: trn1.32xlarge, nodes: 2}\n",
