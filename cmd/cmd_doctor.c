@@ -228,25 +228,8 @@ static void print_trust(const json_t *roles)
 	}
 }
 
-/* Makes the plan without the source, of which policies say nothing: whoever gives rights need not
- * have it. */
-static int plan_for_rights(const struct args *args, const struct journal *journal,
-			   struct spec **ret_spec, struct plan **ret, struct err **err)
-{
-	struct args bare = *args;
-	size_t count = 0;
-	AUTO(auto_free) char **sets = NULL;
-
-	while (args->sets[count])
-		count++;
-	sets = mem_zero(count + 2, sizeof *sets);
-	memcpy(sets, args->sets, count * sizeof *sets);
-	sets[count] = (char *)"source=null";
-	bare.sets = sets;
-	return spec_args_plan(&bare, journal, ret_spec, ret, err);
-}
-
-/* No service is asked for anything but the account. */
+/* The source is not looked at, as policies say nothing of it: whoever gives rights need not have
+ * it. No service is asked for anything but the account. */
 static int print_rights(const struct args *args, struct err **err)
 {
 	AUTO(journal_freep) struct journal *journal = NULL;
@@ -266,7 +249,7 @@ static int print_rights(const struct args *args, struct err **err)
 	patience_set(0);
 	if (journal_open_try(args->value[OPT_STATE], &journal, &ignored, err) < 0)
 		return -1;
-	code = plan_for_rights(args, journal, &spec, &plan, err);
+	code = spec_args_plan_bare(args, journal, &spec, &plan, err);
 	if (code != 0)
 		return code;
 	where.region = aws_region(&no_region);

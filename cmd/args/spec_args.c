@@ -258,6 +258,26 @@ int spec_args_load(const struct args *args, struct spec **ret, struct err **err)
 	return code > 0 ? end_with_problems(path, EXIT_SPEC, "the spec is invalid", err) : code;
 }
 
+/* Loads a spec of which a plan can be made. Returns 0, an exit code, or -1. */
+static int load_ready(const struct args *args, const char *path, struct spec **ret,
+		      struct err **err)
+{
+	AUTO(problems_release) struct problems not_yet = { 0 };
+	/* With --json only validate and plan print warnings on stdout. */
+	int code = load(args, path, out_is_json() ? NO_WARNINGS : WARNINGS, true, ret, err);
+
+	if (code > 0)
+		return end_with_problems(path, EXIT_SPEC, "the spec is invalid", err);
+	if (code < 0)
+		return -1;
+	if (spec_not_yet(*ret, &not_yet) > 0) {
+		print_problems(args, &not_yet, true);
+		return end_with_problems(path, EXIT_REFUSED,
+					 "this version lacks features that the spec needs", err);
+	}
+	return 0;
+}
+
 int spec_args_plan(const struct args *args, const struct journal *journal, struct spec **ret_spec,
 		   struct plan **ret, struct err **err)
 {
@@ -267,18 +287,15 @@ int spec_args_plan(const struct args *args, const struct journal *journal, struc
 int spec_args_plan_of(const struct args *args, const char *path, const struct journal *journal,
 		      struct spec **ret_spec, struct plan **ret, struct err **err)
 {
-	AUTO(problems_release) struct problems not_yet = { 0 };
-	/* With --json only validate and plan print warnings on stdout. */
-	int code = load(args, path, out_is_json() ? NO_WARNINGS : WARNINGS, true, ret_spec, err);
+	int code = load_ready(args, path, ret_spec, err);
 
-	if (code > 0)
-		return end_with_problems(path, EXIT_SPEC, "the spec is invalid", err);
-	if (code < 0)
-		return -1;
-	if (spec_not_yet(*ret_spec, &not_yet) > 0) {
-		print_problems(args, &not_yet, true);
-		return end_with_problems(path, EXIT_REFUSED,
-					 "this version lacks features that the spec needs", err);
-	}
-	return plan_make(*ret_spec, journal, ret, err);
+	return code == 0 ? plan_make(*ret_spec, journal, ret, err) : code;
+}
+
+int spec_args_plan_bare(const struct args *args, const struct journal *journal,
+			struct spec **ret_spec, struct plan **ret, struct err **err)
+{
+	int code = load_ready(args, args->operands[0], ret_spec, err);
+
+	return code == 0 ? plan_make_bare(*ret_spec, journal, ret, err) : code;
 }

@@ -31,6 +31,9 @@ void spec_args_unreadable(const struct args *args, const char *path, const struc
  * journal. Problems of the spec give an exit code; with --json, err, for the line after them. */
 int spec_args_plan(const struct args *args, const struct journal *journal, struct spec **ret_spec,
 		   struct plan **ret, struct err **err);
+/* The same without looking at the source: plan_make_bare(). */
+int spec_args_plan_bare(const struct args *args, const struct journal *journal,
+			struct spec **ret_spec, struct plan **ret, struct err **err);
 /* The same for the spec at `path`. */
 int spec_args_plan_of(const struct args *args, const char *path, const struct journal *journal,
 		      struct spec **ret_spec, struct plan **ret, struct err **err);

@@ -158,9 +158,12 @@ def test_a_policy_and_the_trust_are_printed_as_iam_takes_them(tmp_path, spec):
 def test_a_policy_does_not_need_the_source(tmp_path, spec):
     whole = cli.stoker("doctor", "--policy", "submitter", spec, env=environment(tmp_path)).out
     (spec.parent / "train.py").unlink()
-    spec.write_text(f"{SPEC}source: {{path: ../code, include: ['train/**'], rev: v1}}\n")
-    result = cli.stoker("doctor", "--policy", "submitter", spec, env=environment(tmp_path))
-    assert (result.code, result.out) == (0, whole), str(result)
+    os.mkfifo(spec.parent / "fifo")  # no source may have one, nor does the spec's own folder matter
+    for source in ("{path: ../code, include: ['train/**'], rev: v1}", "{path: .}"):
+        spec.write_text(f"{SPEC}source: {source}\ncompile: {{depends_on: [../lib/loss.py]}}\n")
+        result = cli.stoker("doctor", "--policy", "submitter", spec, env=environment(tmp_path))
+        assert (result.code, result.out) == (0, whole), str(result)
+        assert cli.stoker("plan", spec, env=environment(tmp_path)).code in (3, 4)
     assert cli.stoker("doctor", "--trust", spec, env=environment(tmp_path)).code == 0
 
 

@@ -13,7 +13,6 @@
 #include "jobs/run/plan/own_places.h"
 #include "jobs/run/plan/plan_internal.h"
 #include "jobs/run/plan/plan_modes.h"
-#include "jobs/store/store.h"
 
 #define QUIET_S3_MS 30000
 /* Placeholder for the folder on the node that stands for a remote cache; the agent fills it in. */
@@ -35,8 +34,7 @@ void plan_freep(struct plan **plan)
 	*plan = NULL;
 }
 
-/* Returns a JSON array of strings as a NULL-terminated array. */
-static char **strings_of(const json_t *array)
+char **plan_strings(const json_t *array)
 {
 	size_t count = json_array_size(array);
 	char **strings = mem_zero(count + 1, sizeof *strings);
@@ -55,8 +53,7 @@ static json_t *array_of(char *const *strings)
 	return array;
 }
 
-/* Returns a place of the spec as an absolute path: relative ones are beside the spec file. */
-static char *beside_spec(const struct spec *spec, const char *place)
+char *plan_beside_spec(const struct spec *spec, const char *place)
 {
 	AUTO(auto_free) char *folder = fs_dirname(spec_file(spec));
 	AUTO(auto_free) char *joined = NULL;
@@ -77,82 +74,12 @@ char *plan_place(const struct spec *spec, const char *place)
 	size_t len;
 
 	if (!is_s3(place))
-		return beside_spec(spec, place);
+		return plan_beside_spec(spec, place);
 	place += strspn(place + 3, "/") + 3;
 	len = strlen(place);
 	while (len > 0 && place[len - 1] == '/')
 		len--;
 	return mem_format("s3://%.*s", (int)len, place);
-}
-
-/* Adds where the field was written: in the file, or on the command line. */
-static void add_origin(const struct spec *spec, const char *field, struct err **err)
-{
-	const char *set = spec_override(spec, field), *file;
-	int line, column;
-
-	if (set)
-		err_wrap(err, "%s", set);
-	if (spec_position(spec, field, &file, &line, &column))
-		err_at(err, file, line, column);
-}
-
-/* Path of the remembered digests, one file per source folder, in the state directory. */
-static char *memory_of(const char *root, const char *state_dir)
-{
-	char hex[SHA256_HEX];
-
-	hash_sha256_hex(root, strlen(root), hex);
-	return mem_format("%s/digests/%.32s", state_dir, hex);
-}
-
-static int pin_source(struct plan *plan, const struct spec *spec, const char *state_dir,
-		      char *const *own, struct err **err)
-{
-	AUTO(auto_strv) char **former = own_places_former(state_dir);
-	AUTO(auto_strv) char **include = strings_of(spec_get(spec, SPEC_SOURCE_INCLUDE));
-	AUTO(auto_strv) char **link = strings_of(spec_get(spec, SPEC_SOURCE_LINK));
-	struct source_request request = {
-		.include = include, .link = link, .own = own, .former = former
-	};
-
-	plan->root = beside_spec(spec, spec_str(spec, SPEC_SOURCE_PATH));
-	plan->rev = mem_copy(spec_str(spec, SPEC_SOURCE_REV));
-	plan->memory = memory_of(plan->root, state_dir);
-	request.root = plan->root;
-	request.memory = plan->memory;
-	request.rev = plan->rev;
-	request.allow_dirty = spec_bool(spec, SPEC_SOURCE_ALLOW_DIRTY);
-	if (source_pin(&request, &plan->pin, err) == 0)
-		return 0;
-	if ((*err)->field)
-		add_origin(spec, (*err)->field, err);
-	return -1;
-}
-
-static json_t *source_json(const struct plan *plan, const struct spec *spec)
-{
-	const json_t *paths = spec_get(spec, SPEC_SOURCE_LINK), *path;
-	AUTO(auto_free) char *bundle = source_bundle_key(plan->pin->digest);
-	json_t *source = json_object(), *links = json_array();
-	size_t i;
-
-	js_put_str(source, "kind", plan->pin->kind);
-	if (plan->pin->commit[0])
-		js_put_str(source, "commit", plan->pin->commit);
-	js_put(source, "dirty", json_boolean(plan->pin->dirty));
-	js_put_str(source, "digest", plan->pin->digest);
-	js_put(source, "files", json_integer((json_int_t)plan->pin->count));
-	js_put_str(source, "root", plan->root);
-	js_put_str(source, "bundle", bundle);
-	json_array_foreach (paths, i, path) {
-		const char *link = json_string_value(path);
-		AUTO(auto_free) char *target = fs_join(plan->root, link);
-
-		json_array_append_new(links, json_pack("[s, s]", link, target));
-	}
-	js_put(source, "links", links);
-	return source;
 }
 
 struct env_edit {
@@ -225,22 +152,23 @@ static json_t *phase_json(const struct spec *spec, const struct compile_kind *ki
 }
 
 /* Adds a digest of each file that compile.depends_on names. */
-static int depends_on(const struct spec *spec, json_t *ingredients, struct err **err)
+static int depends_on(const struct plan *plan, const struct spec *spec, json_t *ingredients,
+		      struct err **err)
 {
 	const json_t *paths = spec_get(spec, SPEC_COMPILE_DEPENDS_ON);
 	json_t *digests = json_object();
 	size_t i;
 	json_t *path;
 
-	json_array_foreach (paths, i, path) {
-		AUTO(auto_free) char *absolute = beside_spec(spec, json_string_value(path));
+	json_array_foreach (plan_is_bare(plan) ? NULL : paths, i, path) {
+		AUTO(auto_free) char *absolute = plan_beside_spec(spec, json_string_value(path));
 		AUTO(auto_free) char *field = mem_format("compile.depends_on[%zu]", i);
 		char hex[SHA256_HEX];
 
 		if (source_file_digest(absolute, hex, err) < 0) {
 			json_decref(digests);
 			err_field(err, field);
-			add_origin(spec, field, err);
+			plan_add_origin(spec, field, err);
 			return err_hint(err, "name an existing file, or remove the entry");
 		}
 		/* The path as written: the home folder of the user changes no graph. */
@@ -287,7 +215,7 @@ static int compile_json(struct plan *plan, const struct spec *spec, const struct
 
 	js_put_str(ingredients, KEY_RULES, KEY_RULES_NOW);
 	js_put(ingredients, "source", key_source(plan));
-	if (depends_on(spec, ingredients, err) < 0)
+	if (depends_on(plan, spec, ingredients, err) < 0)
 		return -1;
 	/* If jobs run in an image, this machine compiles nothing, and its compiler does not
 	 * matter. */
@@ -471,7 +399,7 @@ static void own_folders(const char *const places[], size_t count, char *ret[])
 static char **layers_of(const struct spec *spec)
 {
 	json_auto_t *files = spec_extended(spec);
-	char **layers = strings_of(files);
+	char **layers = plan_strings(files);
 
 	for (char **layer = layers; *layer; layer++) {
 		AUTO(auto_free) char *written = *layer;
@@ -481,8 +409,8 @@ static char **layers_of(const struct spec *spec)
 	return layers;
 }
 
-int plan_make(const struct spec *spec, const struct journal *journal, struct plan **ret,
-	      struct err **err)
+static int make(const struct spec *spec, const struct journal *journal, bool bare,
+		struct plan **ret, struct err **err)
 {
 	AUTO(plan_freep) struct plan *plan = mem_zero(1, sizeof *plan);
 	const struct compile_kind *named = compile_kind_find(spec_str(spec, SPEC_COMPILE_KIND));
@@ -525,10 +453,10 @@ int plan_make(const struct spec *spec, const struct journal *journal, struct pla
 	own_folders(
 		(const char *const[]){ own_state, workspace, cache, checkpoints, results, models },
 		6, own);
-	if (pin_source(plan, spec, own_state, own, err) < 0 ||
+	if (plan_pin_source(plan, spec, bare, own_state, own, err) < 0 ||
 	    env_file_keep_out(plan, spec, err) < 0)
 		return -1;
-	js_put(json, "source", source_json(plan, spec));
+	js_put(json, "source", plan_source(plan, spec));
 	if (plan_put_jobs(plan, spec, kind, PHASE_TRAIN, err) < 0)
 		return -1;
 	plan_modes_put(json, spec, named);
@@ -551,6 +479,18 @@ int plan_make(const struct spec *spec, const struct journal *journal, struct pla
 	plan_digest(json, plan->digest);
 	*ret = TAKE(plan);
 	return 0;
+}
+
+int plan_make(const struct spec *spec, const struct journal *journal, struct plan **ret,
+	      struct err **err)
+{
+	return make(spec, journal, false, ret, err);
+}
+
+int plan_make_bare(const struct spec *spec, const struct journal *journal, struct plan **ret,
+		   struct err **err)
+{
+	return make(spec, journal, true, ret, err);
 }
 
 struct plan *plan_of_json(json_t *json)
@@ -578,22 +518,4 @@ void plan_digest(const json_t *plan, char ret_hex[SHA256_HEX])
 	json_object_del(identity, "aws");
 	image_plan_left_out(identity);
 	js_digest(identity, ret_hex);
-}
-
-int plan_publish(const struct plan *plan, struct err **err)
-{
-	AUTO(store_freep) struct store *workspace = NULL;
-	struct source_request request = { .root = plan->root,
-					  .rev = plan->rev,
-					  .memory = plan->memory };
-
-	if (!plan->pin)
-		return 0;
-	if (store_open(js_str(plan->json, "workspace"), &workspace, err) < 0 ||
-	    source_publish(&request, plan->pin, workspace, err) < 0) {
-		if (!(*err)->hint)
-			err_hint(err, "check that 'workspace' can be created and written");
-		return err_wrap(err, "cannot publish the source");
-	}
-	return 0;
 }

@@ -98,6 +98,10 @@ struct plan {
  * sources are remembered. The spec must be ready to run (see spec_not_yet). */
 int plan_make(const struct spec *spec, const struct journal *journal, struct plan **ret,
 	      struct err **err);
+/* The same without the files of the source and those of compile.depends_on, which are not looked
+ * at: for rights, not for a run. */
+int plan_make_bare(const struct spec *spec, const struct journal *journal, struct plan **ret,
+		   struct err **err);
 /* The same of a plan that was made before; takes the reference. Its source is in the workspace. */
 struct plan *plan_of_json(json_t *json);
 void plan_freep(struct plan **plan);
