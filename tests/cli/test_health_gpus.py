@@ -45,7 +45,7 @@ def test_each_fault_is_named_in_the_forms_of_each_driver(clinic, driver):
         2: f"nvidia-smi ended with 15: {lost}",
         3: f"nvidia-smi says of GPU 5: {broken[1:-1]}; have the machine restarted, or replaced",
         4: "device 3 is in use by process 4711 (python, other.py)",
-        5: "GPU 5 has errors that were not corrected: have it reset, or replaced",
+        5: "GPU 5 has 2 errors that were not corrected: have it reset, or replaced",
         6: f"GPU 6 has {waits}: have it reset",
     }
 
@@ -57,6 +57,14 @@ def test_a_row_that_failed_and_an_xid_are_named(clinic, driver):
     sick = clinic.sick()
     assert sick.pop(1).startswith("the kernel reports 1 since it started: NVRM: Xid (PCI:0000:b3:00): 79, "), sick
     assert sick == {0: "GPU 0 has rows of memory that could not be remapped: have it replaced"}
+
+
+def test_an_inforom_that_is_corrupted_is_a_warning(clinic):
+    """nvidia-smi ends with 14 then, and has the figures all the same."""
+    clinic.neuron.with_gpus(STANDIN_GPU_INFOROM=1, STANDIN_GPU_UNCORRECTED_ON_1="3:4")
+    go(clinic, nodes=2, code=1)
+    assert clinic.sick() == {1: "GPU 3 has 4 errors that were not corrected: have it reset, or replaced"}
+    assert clinic.checks(0)["devices"] == ("warned", "nvidia-smi says that the infoROM of a GPU is corrupted")
 
 
 def test_a_tool_that_hangs_is_stopped_and_named(clinic):

@@ -119,9 +119,14 @@ void health_say_processes(struct checkup *c, const json_t *processes)
 		return;
 	json_array_foreach (processes, i, one) {
 		const char *command = js_str(one, "command");
+		int64_t device = js_int(one, "device", -1);
 
-		sb_addf(&words, "%sdevice %lld is in use by process %lld", i ? ", " : "",
-			(long long)js_int(one, "device", 0), (long long)js_int(one, "pid", 0));
+		sb_adds(&words, i ? ", " : "");
+		if (device >= 0)
+			sb_addf(&words, "device %lld is", (long long)device);
+		else
+			sb_adds(&words, "a device that is not listed is");
+		sb_addf(&words, " in use by process %lld", (long long)js_int(one, "pid", 0));
 		if (command) {
 			sb_adds(&words, " (");
 			text_escape(&words, command, strlen(command), false);

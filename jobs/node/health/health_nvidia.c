@@ -5,7 +5,7 @@
  * XIDs that mean a GPU is broken or must be reset, as opposed to what a program did wrong: "XID
  * Errors" of NVIDIA's deployment guides. A page (before Ampere) or row (from then on) that waits to
  * be taken out of use is in use until the next reset: "Dynamic Page Retirement" and "GPU Memory
- * Error Management" of the same.
+ * Error Management" of the same. Exit statuses of nvidia-smi: its manual page.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +17,7 @@
 
 #define SMI        "nvidia-smi"
 #define SMI_MS     60000 /* nvidia-smi asks each GPU; more is a hang */
+#define INFOROM    14 /* exit status of nvidia-smi: the figures are there, an infoROM is corrupted */
 #define LOG_MS     20000
 #define FIELDS_MAX 8
 #define SHOWN_MAX  3 /* lines of the kernel that are shown */
@@ -122,7 +123,7 @@ static void ask(struct checkup *c, const char *option, const char *const *wanted
 			continue;
 		ret->rows =
 			health_smi_parse(result.out.text, result.out.len, fields[0], &aside, &why);
-		if (ret->rows && result.status == 0)
+		if (ret->rows && (result.status == 0 || result.status == INFOROM))
 			return;
 		if (result.status == 0)
 			ret->words = mem_copy(why->message);
@@ -222,7 +223,10 @@ void health_nvidia_devices(struct checkup *c)
 
 		js_put(c->told, "cores", json_integer(found));
 		c->cores = found;
-		if (!health_say_devices(c, SMI, found))
+		if (gpus.status == INFOROM)
+			health_checkup_say(c, "devices", ROW_WARNED,
+					   SMI " says that the infoROM of a GPU is corrupted");
+		if (!health_say_devices(c, SMI, found) && gpus.status != INFOROM)
 			health_checkup_say(c, "devices", found > 0 ? ROW_OK : ROW_SICK,
 					   "%d GPUs%s%s", found, name ? ", " : "",
 					   name ? name : "");
@@ -272,7 +276,8 @@ static int look_at(struct checkup *c, const json_t *gpus, const char *check, con
 			/* A count of failed repairs that is 0 does not say that no repair waits. */
 			is_told |= strcmp(counters[n].column, FAILED) != 0;
 			if (count > 0)
-				health_checkup_say(c, check, ROW_SICK, "GPU %zu has %s", i,
+				health_checkup_say(c, check, ROW_SICK, "GPU %zu has %s%s%s", i,
+						   count > 1 ? shown : "", count > 1 ? " " : "",
 						   counters[n].words);
 		}
 		silent += !is_told;

@@ -141,6 +141,7 @@ TABLE = {
     "STANDIN_SMI_FAILS": Setting("", "text: nvidia-smi says only this and exits 15", "a GPU that is lost"),
     "STANDIN_SMI_MORE": Setting("", "1: and the rows of the others behind it", "driver 610"),
     "STANDIN_SMI_REMARK": Setting("", "a line behind the rows", "WARNING: infoROM is corrupted"),
+    "STANDIN_GPU_INFOROM": Setting("", "1: nvidia-smi warns behind the rows and exits 14", "manual page of nvidia-smi"),
     "STANDIN_SMI_CRLF": Setting("", "1: lines end as in a terminal", "docker run -t"),
     "STANDIN_SMI_SECONDS": Setting("0", "how long nvidia-smi takes", "a hang in the driver"),
     "STANDIN_XID": Setting("", "XID in the kernel's log, or denied: nobody may read it", "NVRM: Xid (PCI…): N"),
