@@ -2,6 +2,7 @@
 #include "cmd/args/machine_here.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "aws/credentials/metadata.h"
@@ -103,6 +104,31 @@ static int left_open(struct spec *spec, const char *why, struct err **err)
 	return 0;
 }
 
+/* Gives the problems of the type that was found the place of `auto`, for nobody typed `set`. */
+static void take_place(const struct spec *spec, const char *set, struct problems *problems)
+{
+	AUTO(auto_free) char *before = mem_format("%s: ", set);
+	const char *file;
+	int line, column;
+
+	if (!spec_position(spec, "resources.instance", &file, &line, &column))
+		return;
+	for (size_t i = 0; i < problems->count; i++) {
+		struct problem *problem = &problems->list[i];
+		char *plain;
+
+		if (!text_starts(problem->message, before))
+			continue;
+		plain = mem_copy(problem->message + strlen(before));
+		free(problem->message);
+		free(problem->file);
+		problem->message = plain;
+		problem->file = mem_copy(file);
+		problem->line = line;
+		problem->column = column;
+	}
+}
+
 static int ask(struct spec **spec, struct problems *problems, struct err **err)
 {
 	AUTO(auto_free) char *type = NULL;
@@ -112,14 +138,16 @@ static int ask(struct spec **spec, struct problems *problems, struct err **err)
 	AUTO(spec_freep) struct spec *named = NULL;
 	json_auto_t *origins = spec_origins(*spec);
 	json_t *here;
-	int found = metadata_instance_type(&type, &why, &unanswered);
+	int found = metadata_instance_type(&type, &why, &unanswered), result;
 
 	if (found <= 0)
 		return left_open(*spec, found < 0 ? patience_reason(unanswered) : why, err);
 	set = mem_format("resources.instance=%s", type);
 	problems_release(problems);
 	*problems = (struct problems){ 0 };
-	if (spec_with(*spec, (char *[]){ set, NULL }, &named, problems) < 0)
+	result = spec_with(*spec, (char *[]){ set, NULL }, &named, problems);
+	take_place(*spec, set, problems);
+	if (result < 0)
 		return -1;
 	spec_freep(spec);
 	*spec = TAKE(named);
@@ -175,7 +203,7 @@ void machine_here_warn(const json_t *plan)
 			 "known: %s",
 			 machine_here_unknown(plan));
 	json_array_foreach (json_object_get(view, "differs"), i, one)
-		out_note("resources.instance: %s", json_string_value(one));
+		out_note("warning: resources.instance: %s", json_string_value(one));
 }
 
 void machine_here_print(const json_t *plan)

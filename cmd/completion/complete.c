@@ -111,7 +111,8 @@ static void offer_overlays(const struct line *line)
 
 static bool can_be_set(field_id field)
 {
-	return !strstr(field_table[field].path, "[]") && !strstr(field_table[field].path, ".*");
+	return field != SPEC_EXTENDS && field != SPEC_PROFILES &&
+	       !strstr(field_table[field].path, "[]") && !strstr(field_table[field].path, ".*");
 }
 
 /* Offers "resources.nodes=", "env." for fields with free names, and after the equals sign the

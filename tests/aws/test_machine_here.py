@@ -46,7 +46,7 @@ def test_a_run_costs_what_the_machine_does_and_stays_on_it(project, aws):
     aws.settings(imds={"type": "trn1.2xlarge"})
     project.write(**AUTO)
     said = project.stoker("run", project.spec_path, "--id", "one", env=here(aws))
-    assert said.code == 0 and "resources.instance: Neuron devices of trn1.2xlarge: 1" in said.err, str(said)
+    assert said.code == 0 and "warning: resources.instance: Neuron devices of trn1.2xlarge: 1" in said.err, str(said)
     status = project.status("one")
     assert 0 < status["cost"]["accrued"] < 1
     before = aws.mark()
@@ -63,6 +63,7 @@ def test_workers_are_held_against_the_machine(project, aws):
     for command in ("plan", "run"):
         said = project.stoker(command, project.spec_path, env=here(aws))
         assert said.code == 3 and "3 workers on a node, but 'trn1.2xlarge' has 2 cores" in said.err, str(said)
+        assert "--set" not in said.err and re.search(r"stoker\.yaml:\d+:\d+: 3 workers", said.err), str(said)
     assert project.ok("validate", project.spec_path, env=here(aws)).err.count("workers") == 0
 
 

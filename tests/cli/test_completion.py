@@ -74,7 +74,7 @@ def test_of_each_command_exactly_its_options_are_offered(place):
     (("run", "--set", "resources.no"), {"resources.nodes="}),
     (("run", "--set", "compile.kind="), {"compile.kind=neuron", "compile.kind=jax", "compile.kind=none"}),
     (("run", "--set", "source.allow_dirty="), {"source.allow_dirty=true", "source.allow_dirty=false"}),
-    (("run", "--set", "en"), {"engine=", "env.", "env_file="}),
+    (("run", "--set", "en"), {"engine=", "env.", "env_file="}), (("run", "--set", "ext"), set()), (("run", "--set", "prof"), set()),
     (("init", "--template", "q"), {"quickstart"}),
     (("schema", "--of", "s"), {"spec", "status", "stats", "sweep", "schedule-add", "schedule-ls", "schedule-next", "schedule-rm"}),
     (("validate", "--format="), {"--format=text", "--format=json", "--format=github"}),

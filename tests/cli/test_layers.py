@@ -279,6 +279,7 @@ WRONG = [
     ({"stoker.yaml": HEAD + "extends: [[a]]\n"}, [("stoker.yaml", 4, 11, "extends[0]")]),
     ({"stoker.yaml": HEAD + "extends:\n"}, [("stoker.yaml", 4, 9, "a file or a list of files")]),
     ({"stoker.yaml": HEAD + "extends: ['']\n"}, [("stoker.yaml", 4, 11, "extends[0]")]),
+    ({"stoker.yaml": HEAD + "extends: ''\n"}, [("stoker.yaml", 4, 10, "'extends' must be the path of a file")]),
     ({"stoker.yaml": HEAD + "extends: https://a/b.yaml\n"}, [("stoker.yaml", 4, 10, "local files only")]),
     ({"stoker.yaml": HEAD + "extends: s3://b/c.yaml\n"}, [("stoker.yaml", 4, 10, "local files only")]),
     ({"stoker.yaml": HEAD + "extends: ${BASE}.yaml\n"}, [("stoker.yaml", 4, 10, "variables do not expand")]),
@@ -353,7 +354,8 @@ def test_what_does_not_fit_is_shown_where_it_stands(place, files, said):
 
 @pytest.mark.parametrize("argv,words", [
     (("--use", "gpuu"), "did you mean 'gpu'?"),
-    (("--use", ""), "the spec has gpu"),
+    (("--use", ""), "the spec has gpu"), (("--use", "nope"), "hint: the spec has gpu"),
+    (("--use", "gpu,dev"), "repeat the option for each one; the spec has gpu"),
     (("--set", "profiles.gpu.engine=local"), "choose a profile: --use NAME"),
     (("--set", "extends=a.yaml"), "write it in the spec"),
 ])

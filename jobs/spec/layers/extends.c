@@ -210,7 +210,10 @@ static struct node *tree_of(struct extends_reader *reader, const struct extensio
 			items->kind == NODE_LIST ? items->entries[i].value : items;
 		struct node *one;
 
-		if (item->kind != NODE_SCALAR || node_is_null(item) || !*item->text)
+		if (items->kind != NODE_LIST && !*item->text)
+			one = refuse(reader, item, "for example extends: base.yaml",
+				     "'extends' must be the path of a file");
+		else if (item->kind != NODE_SCALAR || node_is_null(item) || !*item->text)
 			one = refuse(reader, item, "for example extends: [base.yaml]",
 				     "'extends[%zu]' must be the path of a file", i);
 		else

@@ -41,20 +41,22 @@ static void unknown_profile(struct profile_set *set, struct mark at, const char 
 	const struct node *profiles = set->profiles;
 	AUTO(auto_free) char *names = profiles && profiles->count ? names_of(profiles) : NULL;
 	const char *near = NULL;
-	size_t least = 3;
+	size_t least = strlen(name) < 6 ? strlen(name) / 2 : 3;
 	struct problem *problem =
 		problem_error(&set->binder->reporter, at, PROFILES, "no profile '%.80s'", name);
 
 	for (size_t i = 0; profiles && i < profiles->count; i++) {
 		size_t far = text_distance(name, profiles->entries[i].key, least);
 
-		if (far <= least && far < strlen(name)) {
+		if (far <= least) {
 			near = profiles->entries[i].key;
 			least = far;
 		}
 	}
-	if (near)
-		problem_hint(problem, "did you mean '%s'?", near);
+	if (strchr(name, ',') && names)
+		problem_hint(problem, "repeat the option for each one; the spec has %s", names);
+	else if (near)
+		problem_hint(problem, "did you mean '%s'? the spec has %s", near, names);
 	else if (names)
 		problem_hint(problem, "the spec has %s", names);
 	else

@@ -253,6 +253,12 @@ static void check_row(const struct flags_check *check, const struct flag_use *us
 			     "remove it, or name an image with that SDK");
 }
 
+/* True if the flags of the cache are meant, which are told as errors in any spelling. */
+static bool is_of_cache(const char *name)
+{
+	return strcmp(name, "cache-dir") == 0 || strcmp(name, "no-cache") == 0;
+}
+
 /* A flag of no row. It may well be one of the many that are not documented, so this is no
  * warning. */
 static void check_unknown(const struct flags_check *check, const struct flag_use *use)
@@ -269,6 +275,8 @@ static void check_unknown(const struct flags_check *check, const struct flag_use
 	for (size_t i = 0; i < compiler_flag_count; i++)
 		sb_addf(&names, "%s%s", i > 0 ? " " : "", compiler_flags[i].name + 2);
 	plain = mem_copy_n(name, use->len - (size_t)(name - use->word));
+	if (is_of_cache(plain))
+		return;
 	near = suggest_word(names.text, plain);
 	problem = problem_remark(ABOUT(check),
 				 "'%.80s' is no documented flag of the Neuron compiler", shown);
