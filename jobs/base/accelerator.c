@@ -7,8 +7,8 @@
  * that it needs EFA between nodes: aws-neuron-sdk issue 742 (inf2, trn1.2xlarge).
  * With FI_EFA_USE_DEVICE_RDMA=1 libfabric aborts where an interface has none (g4dn, p3dn), and
  * without it uses what is there (fi_efa.7), so on GPUs it is left to it. NCCL_SOCKET_IFNAME and
- * CUDA_VISIBLE_DEVICES: the guides of NCCL and CUDA. The words of torchrun: torch/distributed/run.py
- * of PyTorch 2.1 to 2.9.
+ * CUDA_VISIBLE_DEVICES: the guides of NCCL and CUDA. The words of torchrun:
+ * torch/distributed/run.py of PyTorch 2.1 to 2.9.
  */
 #include "jobs/base/accelerator.h"
 

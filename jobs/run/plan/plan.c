@@ -34,16 +34,6 @@ void plan_freep(struct plan **plan)
 	*plan = NULL;
 }
 
-char **plan_strings(const json_t *array)
-{
-	size_t count = json_array_size(array);
-	char **strings = mem_zero(count + 1, sizeof *strings);
-
-	for (size_t i = 0; i < count; i++)
-		strings[i] = mem_copy(json_string_value(json_array_get(array, i)));
-	return strings;
-}
-
 static json_t *array_of(char *const *strings)
 {
 	json_t *array = json_array();
@@ -51,17 +41,6 @@ static json_t *array_of(char *const *strings)
 	for (; *strings; strings++)
 		json_array_append_new(array, js_text(*strings, strlen(*strings)));
 	return array;
-}
-
-char *plan_beside_spec(const struct spec *spec, const char *place)
-{
-	AUTO(auto_free) char *folder = fs_dirname(spec_file(spec));
-	AUTO(auto_free) char *joined = NULL;
-
-	if (strncmp(place, "dir:", 4) == 0)
-		place += 4;
-	joined = fs_join(folder, place);
-	return fs_absolute(joined);
 }
 
 static bool is_s3(const char *place)

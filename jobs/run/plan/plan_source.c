@@ -7,6 +7,27 @@
 #include "jobs/run/plan/plan_internal.h"
 #include "jobs/store/store.h"
 
+char **plan_strings(const json_t *array)
+{
+	size_t count = json_array_size(array);
+	char **strings = mem_zero(count + 1, sizeof *strings);
+
+	for (size_t i = 0; i < count; i++)
+		strings[i] = mem_copy(json_string_value(json_array_get(array, i)));
+	return strings;
+}
+
+char *plan_beside_spec(const struct spec *spec, const char *place)
+{
+	AUTO(auto_free) char *folder = fs_dirname(spec_file(spec));
+	AUTO(auto_free) char *joined = NULL;
+
+	if (strncmp(place, "dir:", 4) == 0)
+		place += 4;
+	joined = fs_join(folder, place);
+	return fs_absolute(joined);
+}
+
 void plan_add_origin(const struct spec *spec, const char *field, struct err **err)
 {
 	const char *set = spec_override(spec, field), *file;
