@@ -13,23 +13,24 @@ def machine(tmp_path):
     return Machine(tmp_path)
 
 
-# What a type's name makes likely: vCPUs, GiB, Neuron devices.
-ROWS = {"m9.huge": (4, 16, 0), "c9.4xlarge": (16, 32, 0), "r9i.large": (2, 16, 0), "m9.metal": (4, 16, 0),
-        "trn9.48xlarge": (192, 768, 1)}
+# What the row asks for beside vCPUs, memory and EFA, by the family of the type.
+ROWS = {"m9.huge": "", "c9.4xlarge": "", "trn9.48xlarge": "devices: N, cores: N, ", "p9.48xlarge": "gpus: N, "}
 
 
 @pytest.mark.parametrize("instance", ROWS)
-def test_a_type_of_no_catalogue_is_an_error_whose_row_can_be_pasted(machine, instance):
-    vcpus, gib, devices = ROWS[instance]
+def test_a_type_of_no_catalogue_is_an_error_with_the_row_to_write(machine, instance):
+    """Its figures are to be looked up: none is guessed, and the row is refused until they are there."""
     problem = machine.write(instance).refused(f"no catalogue has '{instance}'", "describe-instance-types")
     assert (problem["line"], problem["column"], problem["field"]) == (10, 13, "resources.instance"), problem
     assert str(machine.catalogue) in problem["hint"], problem
     row = re.search(rf"{re.escape(instance)}: {{.*}}", problem["hint"])[0]
+    assert row == f"{instance}: {{vcpus: N, ram: NGiB, {ROWS[instance]}efa: N}}"
     machine.own("trn1.2xlarge: {price: 1}", row)
-    assert machine.stoker("validate", "stoker.yaml").code == 0
-    asked = machine.asks()
-    assert asked["VCPU"] == vcpus and gib * 1024 * 0.9 < asked["MEMORY"] < gib * 1024, asked
-    assert list(machine.devices()) == [f"/dev/neuron{number}" for number in range(devices)]
+    said = machine.stoker("validate", "stoker.yaml")
+    assert said.code == 3 and "'vcpus' of an instance type must be an integer" in said.err, str(said)
+    machine.own("trn1.2xlarge: {price: 1}", row.replace("N", "4"))
+    assert machine.asks()["VCPU"] == 4 and machine.asks().get("GPU", 0) == (4 if "gpus" in row else 0)
+    assert len(machine.devices()) == (4 if "devices" in row else 0)
 
 
 def test_the_row_goes_into_the_file_that_is_named(machine):
@@ -39,7 +40,7 @@ def test_the_row_goes_into_the_file_that_is_named(machine):
     other.write_text("version: 1\ninstances: {}\n")
     said = cli.stoker("--json", "validate", "stoker.yaml", env=env, cwd=machine.root / "job")
     assert said.code == 3 and str(other) in said.lines[0]["hint"], str(said)
-    other.write_text("version: 1\ninstances:\n  " + re.search(r"m9\.huge: {.*}", said.lines[0]["hint"])[0] + "\n")
+    other.write_text("version: 1\ninstances:\n  " + re.search(r"m9\.huge: {.*}", said.lines[0]["hint"])[0].replace("N", "4") + "\n")
     assert cli.stoker("validate", "stoker.yaml", env=env, cwd=machine.root / "job").code == 0
 
 
@@ -91,7 +92,37 @@ def test_the_neuron_compiler_is_not_for_gpus(machine, engine):
         path = machine.root / "job/stoker.yaml"
         path.write_text(path.read_text().replace(
             OWN[engine], "sagemaker:\n  role: 'arn:aws:iam::123456789012:role/sagemaker'\n" + groups.rstrip()))
-        assert machine.refused("is not for 'ml.g5.xlarge'")["field"] == "compile.kind"
+        told = [row for row in machine.stoker("--json", "validate", "stoker.yaml").lines if row["field"] == "compile.kind"]
+        assert [row["message"].rpartition(" is not for ")[2][:14] for row in told] == ["'ml.g5.xlarge'"], told
+
+
+@pytest.mark.parametrize("limits,told", [
+    ("{name: nofile, soft: 5, hard: 3}", "the soft limit is above the hard one, 3"), ("{name: core, soft: -1, hard: 0}", "above the hard one, 0"),
+    ("{name: core, soft: 1}, {name: core, soft: 2}", "'core' has a limit already"),
+    ("{name: nofile, soft: 3, hard: 5}, {name: core, soft: 0, hard: -1}, {name: memlock, soft: -1}", None)])
+def test_limits_that_no_container_starts_with_are_refused(machine, limits, told):
+    machine.write("trn1.32xlarge")
+    path = machine.root / "job/stoker.yaml"
+    path.write_text(path.read_text().replace(OWN["batch"], f"batch: {{job_queue: q, ulimits: [{limits}]}}"))
+    rows = [row for row in machine.stoker("--json", "validate", "stoker.yaml").lines if "ulimits" in row.get("field", "")]
+    assert len(rows) == (1 if told else 0) and all(told in row["message"] for row in rows), rows
+
+
+def test_groups_are_of_the_machine_whose_key_and_workers_count(machine):
+    machine.write("ml.trn1.32xlarge", "sagemaker", 2)
+    path = machine.root / "job/stoker.yaml"
+    head = path.read_text()
+
+    def told(other):
+        groups = f"[{{name: a, instance: ml.trn1.32xlarge, nodes: 1}}, {{name: b, instance: {other}, nodes: 1}}]"
+        path.write_text(head.replace(OWN["sagemaker"], f"sagemaker:\n  role: 'arn:aws:iam::123456789012:role/s'\n  instance_groups: {groups}"))
+        said = machine.stoker("--json", "validate", "stoker.yaml")
+        return said.code, [row["message"] for row in said.lines if row.get("field", "").startswith("sagemaker.instance_groups")]
+    assert told("ml.trn1.32xlarge") == (0, [])
+    code, (words,) = told("ml.trn1.2xlarge")
+    assert code == 0 and words.startswith("workers, devices and costs of 'trn1.2xlarge' are counted as those of 'trn1.32xlarge'")
+    code, (words,) = told("ml.trn2.48xlarge")
+    assert code == 3 and words.startswith("the graph key is of 'trn1.32xlarge'")
 
 
 @pytest.mark.parametrize("instance", ["dl1.24xlarge", "vt1.3xlarge", "f1.2xlarge", "g4ad.4xlarge"])

@@ -49,6 +49,9 @@ RUNS = [
     ("accelerate launch --config_file f.yaml t.py", {"nodes": 2},
      "accelerate launch --num_machines 2 --machine_rank ${STOKER_NODE_RANK} --main_process_ip ${STOKER_MASTER_ADDR} "
      "--main_process_port ${STOKER_MASTER_PORT} --config_file f.yaml t.py", None),
+    ("accelerate launch --num_processes 32 t.py", {}, "accelerate launch --multi_gpu --num_processes 32 t.py", None),
+    ("accelerate launch --num_processes=1 t.py", {}, "accelerate launch --num_processes=1 t.py", None),
+    ("accelerate launch --num_processes=32 --use_fsdp t.py", {}, "accelerate launch --num_processes=32 --use_fsdp t.py", None),
     ("python3 t.py", {"workers": 8}, "python3 t.py", None),
 ]
 
@@ -126,6 +129,15 @@ def test_a_word_is_a_number_where_the_machine_is_known(project):
         assert train(plan)["processes"]["per_node"] == 8 and plan["cache"]["graph_key"] == plain
     plan = plan_of(project, "torchrun --nproc_per_node auto t.py", resources={"instance": "m5.xlarge"})
     assert train(plan)["processes"]["per_node"] == 4
+
+
+def test_accelerate_starts_one_by_cpu_and_none_by_multi_gpu_for_one(project):
+    plan = plan_of(project, "accelerate launch --cpu --num_processes 8 t.py", resources={"instance": "m5.4xlarge"})
+    assert train(plan)["processes"]["per_node"] == 1 and "--cpu" in train(plan)["processes"]["reason"]
+    for command in ("accelerate launch --multi_gpu t.py", "accelerate launch --num_processes 1 --multi-gpu t.py"):
+        text, = problems(project, command.split(), resources={"instance": "g5.xlarge"})
+        assert "no --multi_gpu for one worker" in text
+    assert not problems(project, "accelerate launch --multi_gpu t.py".split(), resources={"instance": "g5.xlarge", "nodes": 2})
 
 
 LIMITS = [

@@ -61,6 +61,7 @@ struct field {
 	bool optional;               /* section or list: defaults count only if it is there */
 	bool in_key;                 /* part of the graph key */
 	bool configurable;           /* may stand in a user's own configuration (top-level rows) */
+	bool spec_only;              /* not in a user's configuration: it decides graphs */
 	bool local_only;             /* a URL is not ready yet */
 	bool s3_ready;               /* but a URL with an S3 prefix is, on the local engine */
 	bool secret;                 /* the text never appears in messages */

@@ -1,7 +1,8 @@
 /*
  * The user's own configuration: see layers.h. It gives defaults for what differs from person to
  * person, never for what decides the graphs: two colleagues with one spec must get one graph key.
- * The rows of fields.def that may stand in it are `configurable`; `state` is the place of the runs,
+ * The rows of fields.def that may stand in it are `configurable`, but for members that are
+ * `spec_only`; `state` is the place of the runs,
  * which no spec names.
  */
 #include <stdlib.h>
@@ -15,7 +16,8 @@
 #include "jobs/spec/lint/suggest.h"
 #include "jobs/spec/yaml.h"
 
-#define STATE "state"
+#define STATE   "state"
+#define ONE_KEY "write it in the spec: one spec has one graph key, whoever runs it"
 
 /* Returns the path of the file; NULL: there is none. A file that is named must exist. The caller
  * frees it. */
@@ -44,6 +46,22 @@ static char *fields_list(void)
 	return field_words_list(words.text, " and ");
 }
 
+/* Reports members of a section that decide graphs. */
+static void check_members(struct reporter *reporter, field_id section, const struct node *value)
+{
+	for (size_t i = 0; value->kind == NODE_MAP && i < value->count; i++) {
+		const struct entry *entry = &value->entries[i];
+		field_id field = field_child(section, entry->key);
+
+		if (field == FIELD_NONE || !field_table[field].spec_only)
+			continue;
+		problem_hint(problem_error(reporter, entry->at, field_table[field].path,
+					   "'%s' cannot stand in a user's configuration",
+					   field_table[field].path),
+			     "%s", ONE_KEY);
+	}
+}
+
 /* Checks a name at the top of the file; false if it must not count. */
 static bool check_name(struct reporter *reporter, const struct entry *entry)
 {
@@ -51,8 +69,12 @@ static bool check_name(struct reporter *reporter, const struct entry *entry)
 	AUTO(auto_free) char *list = NULL;
 	struct problem *problem;
 
-	if (field_is_own(entry->key) || (field != FIELD_NONE && field_table[field].configurable))
+	if (field_is_own(entry->key))
 		return true;
+	if (field != FIELD_NONE && field_table[field].configurable) {
+		check_members(reporter, field, entry->value);
+		return true;
+	}
 	list = fields_list();
 	if (field == FIELD_NONE) {
 		problem = problem_error(reporter, entry->at, entry->key, "unknown field '%.80s'",
@@ -63,8 +85,7 @@ static bool check_name(struct reporter *reporter, const struct entry *entry)
 	problem = problem_error(reporter, entry->at, entry->key,
 				"'%s' cannot stand in a user's configuration", entry->key);
 	if (field_table[field].in_key || field == SPEC_ENGINE)
-		problem_hint(problem, "write it in the spec: one spec has one graph key, whoever "
-				      "runs it");
+		problem_hint(problem, "%s", ONE_KEY);
 	else
 		problem_hint(problem, "write it in the spec; the configuration has %s", list);
 	return false;

@@ -22,8 +22,10 @@ static void merge_entry(struct arena *arena, field_id field, struct node *into, 
 	field_id member = member_of(field, over->key);
 	const json_t *known = json_object_get(index, over->key);
 	struct entry *below = known ? &into->entries[json_integer_value(known)] : NULL;
-	/* A hyperparameter may be null: it is omitted then. */
-	bool takes_back = rule != NULL_COUNTS && node_is_null(over->value) &&
+	/* A name of no field stays, and is told; a hyperparameter may be null: it is omitted
+	 * then. */
+	bool is_wrong = member == FIELD_NONE && type_of(field) == FIELD_SECTION;
+	bool takes_back = rule != NULL_COUNTS && node_is_null(over->value) && !is_wrong &&
 			  (member == FIELD_NONE || type_of(member) != FIELD_ANY);
 	struct node *value = over->value;
 

@@ -181,6 +181,33 @@ static void check_metrics(struct binder *binder)
 	add_metric_names(binder, SPEC_METRIC_DEFINITIONS, "Name", names);
 }
 
+/* ECS refuses to start a container with such limits, once a machine is paid for. */
+static void check_ulimits(struct binder *binder)
+{
+	json_auto_t *names = json_object();
+	const json_t *limit;
+	size_t i;
+
+	json_array_foreach (spec_get(binder->spec, SPEC_BATCH_ULIMITS), i, limit) {
+		const char *name = js_str(limit, "name");
+		int64_t soft = js_int(limit, "soft", 0), hard = js_int(limit, "hard", soft);
+		AUTO(auto_free) char *at_name = mem_format("[%zu].name", i);
+		AUTO(auto_free) char *at_soft = mem_format("[%zu].soft", i);
+
+		if (name && json_object_get(names, name))
+			problem_hint(spec_error(binder, SPEC_BATCH_ULIMITS, at_name,
+						"'%s' has a limit already", name),
+				     "give each limit once");
+		if (name)
+			json_object_set_new(names, name, json_true());
+		if (hard >= 0 && (soft < 0 || soft > hard))
+			problem_hint(spec_error(binder, SPEC_BATCH_ULIMITS, at_soft,
+						"the soft limit is above the hard one, %lld",
+						(long long)hard),
+				     "raise 'hard', or leave it out: it is as 'soft' then");
+	}
+}
+
 static void check_notify(struct binder *binder)
 {
 	const struct node *notify = access_node_of_field(binder->spec, SPEC_NOTIFY);
@@ -215,6 +242,7 @@ void rules_check(struct binder *binder)
 	check_retry(binder);
 	check_metrics(binder);
 	check_notify(binder);
+	check_ulimits(binder);
 	rules_retrain(binder);
 	rules_environment(binder);
 	sweep_check(binder);

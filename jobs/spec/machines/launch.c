@@ -26,6 +26,9 @@ static void read_options(const struct words *words, const struct launch_place *p
 		const char *word = words->list[option.at];
 		bool by_file = launcher->file && launch_option_is(word, launcher->file, NULL);
 
+		ret->is_alone = ret->is_alone ||
+				(launcher->counts_all && launch_option_is(word, "cpu", NULL));
+		ret->is_multi = ret->is_multi || launch_option_is(word, "multi-gpu", NULL);
 		if (launch_option_is(word, launcher->nodes, NULL))
 			copy_value(ret->nodes, option.value);
 		if (!launch_option_is(word, launcher->count, launcher->least) &&

@@ -11,8 +11,9 @@
  *
  * `accelerate launch` counts the workers of all machines (--num_processes) and takes no variable;
  * what its options and its configuration file leave out it looks for itself: the GPUs that it sees,
- * one machine. Both spellings of an option, no abbreviations: src/accelerate/commands/launch.py of
- * accelerate 0.20 to 1.4.
+ * one machine. It starts one worker whatever the number, unless it sees several GPUs or an option
+ * such as --multi_gpu says that there are more; with --cpu always. Both spellings of an option, no
+ * abbreviations: src/accelerate/commands/launch.py of accelerate 0.20 to 1.4.
  */
 #ifndef STK_SPEC_MACHINES_LAUNCH_H
 #define STK_SPEC_MACHINES_LAUNCH_H
@@ -44,6 +45,8 @@ struct launch {
 	bool given;                      /* the number of workers is given */
 	bool by_env;                     /* by a word NAME=VALUE in front, not by an option */
 	bool by_file;                    /* by a file that the launcher reads */
+	bool is_alone;                   /* --cpu of accelerate: one worker on a node */
+	bool is_multi;                   /* --multi_gpu of accelerate, which needs two in all */
 	bool follows;   /* the option refers to STOKER_WORKERS, so that nothing is given */
 	bool in_line;   /* in a line for a shell, which stays as it is written */
 	char how[32];   /* the value as written, cut off if longer */

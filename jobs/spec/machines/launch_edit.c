@@ -83,6 +83,7 @@ json_t *launch_without_places(const json_t *command, bool counted)
 /* Options that the launcher's own words set already. */
 struct said {
 	size_t count, count_at; /* the option's words and their place; 0: it is not there */
+	bool several;           /* its value is a number above 1 */
 	bool nodes, rank, address, port, distributed;
 };
 
@@ -100,6 +101,7 @@ static struct said what_is_said(const struct words *words, const struct launch_p
 		if (launch_option_is(word, place->launcher->count, place->launcher->least)) {
 			ret.count = option.count;
 			ret.count_at = option.at;
+			ret.several = option.value && strtoll(option.value, NULL, 10) > 1;
 		}
 		ret.nodes = ret.nodes || launch_option_is(word, place->launcher->nodes, NULL);
 		ret.rank = ret.rank || launch_option_is(word, "machine-rank", NULL);
@@ -133,7 +135,7 @@ static void add_accelerate(json_t *to, const struct said *said, int64_t world, i
 {
 	if (world > 0 && said->count == 0)
 		add_number(to, "--num_processes", world);
-	if (world > 1 && !said->distributed)
+	if ((world > 0 ? world > 1 : said->several) && !said->distributed)
 		add_text(to, "--multi_gpu");
 	if (nodes < 2)
 		return;

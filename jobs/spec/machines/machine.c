@@ -192,6 +192,34 @@ static void check_other(struct binder *binder, enum spec_field field, const char
 	check_row(binder, field, member, row, compiles);
 }
 
+/* Compares a group with resources.instance, whose family is in the graph key, and by whose figures
+ * workers, devices and costs are counted. */
+static void compare(struct binder *binder, const char *member, const char *type)
+{
+	const char *main = js_str(binder->spec->instance, "type");
+	struct problem *problem;
+	size_t family;
+
+	if (!type || !main)
+		return;
+	type += text_starts(type, "ml.") ? 3 : 0;
+	main += text_starts(main, "ml.") ? 3 : 0;
+	family = strcspn(main, ".");
+	if (strcmp(type, main) == 0)
+		return;
+	if (strncmp(type, main, family) != 0 || type[family] != '.')
+		problem = spec_error(binder, SPEC_SAGEMAKER_GROUPS, member,
+				     "the graph key is of '%s', as resources.instance says, and a "
+				     "cache of it is none for '%.80s'",
+				     main, type);
+	else
+		problem = spec_lint(binder, SPEC_SAGEMAKER_GROUPS, member,
+				    "workers, devices and costs of '%.80s' are counted as those "
+				    "of '%s', as resources.instance says",
+				    type, main);
+	problem_hint(problem, "give resources.instance the type of the groups");
+}
+
 /* Checks the machines of `sagemaker.instance_groups`, which replace resources.instance. */
 static void check_groups(struct binder *binder)
 {
@@ -202,6 +230,7 @@ static void check_groups(struct binder *binder)
 		AUTO(auto_free) char *member = mem_format("[%zu].instance", i);
 
 		check_other(binder, SPEC_SAGEMAKER_GROUPS, member, js_str(group, "instance"), true);
+		compare(binder, member, js_str(group, "instance"));
 	}
 }
 

@@ -259,6 +259,11 @@ static int64_t put_number(const struct search *search)
 
 	if (launcher)
 		js_put_str(search->ret, "launcher", launcher->name);
+	if (search->launch.is_alone) {
+		put_reason(search->ret, launcher->name,
+			   mem_copy("accelerate starts one with --cpu"));
+		return 1;
+	}
 	if (asked > 0) {
 		put_reason(search->ret, "resources.workers", mem_copy("as resources.workers says"));
 		if (reads && !search->launch.given)

@@ -274,6 +274,18 @@ static void check_nodes(struct subject *subject)
 		     "them");
 }
 
+/* accelerate refuses --multi_gpu for a single worker. */
+static void check_multi(struct subject *subject, const json_t *processes)
+{
+	AUTO(auto_free) char *field = mem_format("%scommand", subject->stage);
+
+	if (subject->launch.is_multi && js_int(processes, "world", 0) == 1)
+		problem_hint(problem_error(&subject->binder.reporter,
+					   access_mark_of_field(subject->binder.spec, SPEC_COMMAND),
+					   field, "accelerate takes no --multi_gpu for one worker"),
+			     "remove --multi_gpu: stoker adds it where there are several");
+}
+
 static void check(struct subject *subject)
 {
 	const struct spec *spec = subject->binder.spec;
@@ -284,6 +296,7 @@ static void check(struct subject *subject)
 		return;
 	check_override(subject);
 	check_nodes(subject);
+	check_multi(subject, processes);
 	check_logical(subject);
 	check_limit(subject, processes);
 	if (!check_given(subject, processes) && has_number(processes))
