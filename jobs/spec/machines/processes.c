@@ -259,7 +259,7 @@ static int64_t put_number(const struct search *search)
 
 	if (launcher)
 		js_put_str(search->ret, "launcher", launcher->name);
-	if (search->launch.is_alone) {
+	if (launcher && search->launch.is_alone) {
 		put_reason(search->ret, launcher->name,
 			   mem_copy("accelerate starts one with --cpu"));
 		return 1;
