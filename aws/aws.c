@@ -113,9 +113,8 @@ void aws_turn(struct aws *aws, int64_t wait_ms)
 int aws_wait_turn(struct aws *aws, struct err **err)
 {
 	if (cancel_is_due())
-		return err_set(
-			err, EXIT_UNREACHABLE,
-			"gave up waiting for an answer, because the process is about to end");
+		return err_set(err, EXIT_UNREACHABLE,
+			       "gave up waiting for an answer: the time for it is over");
 	aws_turn(aws, CANCEL_LOOK_MS);
 	return 0;
 }

@@ -42,9 +42,14 @@ static const struct {
 int store_right_denied(const struct store *store, const char *what, const char *doing,
 		       const char *right, struct err **err)
 {
+	bool silent = (*err)->code == EXIT_UNREACHABLE;
+
 	err_wrap(err, "cannot %s the %s '%s', which takes %s", doing, what, store_url(store),
 		 right);
-	if (!(*err)->hint)
+	if (!(*err)->hint && silent)
+		err_hint(err, "check the network, and AWS_ENDPOINT_URL and the proxy if there are "
+			      "any");
+	else if (!(*err)->hint)
 		err_hint(err, "allow %s on it, or name another %s", right, what);
 	return -1;
 }

@@ -4,7 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "aws/http/refusal.h"
 #include "aws/operation.h"
+#include "jobs/base/text/text.h"
 
 struct ec2_answer {
 	bool is_asked;
@@ -17,6 +19,10 @@ struct ec2_view {
 	const json_t *chosen;       /* of its environments; NULL: not known */
 	struct ec2_answer of[DOCTOR_EC2_COUNT];
 };
+
+/* Codes of EC2 for a name of nothing begin so: InvalidSubnetID.NotFound, InvalidInstanceType. Those
+ * for keys do not. */
+#define NOT_THERE "Invalid"
 
 static json_t *subnets_body(struct doctor_talk *talk);
 static json_t *type_body(struct doctor_talk *talk);
@@ -274,9 +280,10 @@ static json_t *network_body(struct doctor_talk *talk)
 static void tell_failure(struct doctor_talk *talk, enum doctor_ec2_what what, struct err **why)
 {
 	const char *cure = doctor_ec2_is_batch(talk) ? asks[what].cure : "correct 'sagemaker.vpc'";
+	const struct refusal_said *refusal = refusal_of(*why);
 
 	/* The service's own hint would speak of requests. */
-	if ((*why)->code == EXIT_REFUSED && asks[what].cure && !doctor_finding_is_denied(*why))
+	if (asks[what].cure && refusal && text_starts(refusal->code, NOT_THERE))
 		err_hint(why, "%s", cure);
 	doctor_finding_of(talk, *why, operation_row(asks[what].operation)->action);
 }

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "aws/http/refusal.h"
+#include "aws/policy/policy.h"
 #include "jobs/run/doctor/doctor_internal.h"
 
 static const char *const states[] = {
@@ -81,7 +82,12 @@ static json_t *add_error(struct doctor_talk *talk, enum doctor_state state, cons
 json_t *doctor_finding_of(struct doctor_talk *talk, const struct err *why, const char *right)
 {
 	bool denied = right && doctor_finding_is_denied(why);
-	AUTO(auto_free) char *ask = denied ? mem_format("ask for the right %s", right) : NULL;
+	AUTO(auto_free) char *action = NULL, *resource = NULL, *ask = NULL;
+
+	/* The service knows better which of the requests was refused. */
+	if (denied)
+		ask = mem_format("ask for the right %s",
+				 policy_said(why->message, &action, &resource) ? action : right);
 
 	return add_error(talk, denied ? DOCTOR_UNKNOWN : DOCTOR_FAIL, denied ? ask : why->hint,
 			 why);
