@@ -35,6 +35,7 @@ import argparse
 import contextlib
 import datetime
 import fnmatch
+import math
 import signal
 import subprocess
 import sys
@@ -75,6 +76,12 @@ def refuse(code, text):
     raise SystemExit(code)
 
 
+def dollars(text):
+    if not 0 <= float(text) < math.inf:
+        raise ValueError
+    return float(text)
+
+
 def options(words):
     parser = argparse.ArgumentParser(prog="conform", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -89,7 +96,7 @@ def options(words):
     parser.add_argument("--stoker-image", metavar="URL", help="with stoker in it (configs/container), for the rows that "
                         "need it, and of processing jobs")
     parser.add_argument("--rows", action="append", metavar="GLOB", help="which rows; repeatable; default: all")
-    parser.add_argument("--budget", type=float, default=2.0, metavar="USD")
+    parser.add_argument("--budget", type=dollars, default=2.0, metavar="USD")
     parser.add_argument("--yes", action="store_true", help="do not ask")
     parser.add_argument("--clean", action="store_true", help="only end and remove what is left")
     parser.add_argument("--output", default="stoker-conform", metavar="FOLDER")
@@ -105,8 +112,11 @@ def chosen(live, globs):
     found = [row for row in live.all if any(
         fnmatch.fnmatchcase(row["id"], glob) and (glob == row["id"] or not row["shape"].get("named")) for glob in globs)]
     for glob in globs:
-        if not any(fnmatch.fnmatchcase(row["id"], glob) for row in live.all):
+        like = [row["id"] for row in live.all if fnmatch.fnmatchcase(row["id"], glob)]
+        if not like:
             refuse(USAGE, f"no row is called '{glob}'")
+        if not any(row["id"] in like for row in found):
+            refuse(USAGE, f"'{glob}' is like rows that have to be named whole: {', '.join(like)}")
     return found
 
 
@@ -148,12 +158,12 @@ def cost(live, row):
     return live.usd(row["shape"]) if by_queue else row["shape"]["usd"]
 
 
-def estimate(live, tried, args):
-    """Prints what it costs. Ends with REFUSED if that is too much, or nobody can be asked."""
+def estimate(live, tried, known, args):
+    """Prints what it costs, and how many rows are known from an earlier run. Ends with REFUSED if that is too much, or nobody can be asked."""
     for row in tried:
         say(f"{row['id']}: {cost(live, row):.2f} USD: {row['shape']['does']}")
     usd = sum(cost(live, row) for row in tried)
-    say(f"{len(tried)} rows, {usd:.2f} USD at most")
+    say(f"{len(tried)} rows, {usd:.2f} USD at most" + (f"; {known} are known already" if known else ""))
     if usd > args.budget:
         refuse(REFUSED, f"that is above the budget of {args.budget:.2f} USD; nothing was begun")
     if not args.yes and not sys.stdin.isatty():
@@ -310,7 +320,7 @@ def main(words):
         "states", labs.NEEDS_STATES), ("scheduler", labs.NEEDS_SCHEDULER)) if needed & ids}
     results.data.update(date=now()[:10], stoker=version,
                         places=sorted(places | set(results.data["places"])))
-    estimate(live, tried, args)
+    estimate(live, tried, sum(row["id"] in results.done for row in everything), args)
     if tried and (code := examine(lab, tried)):
         return code
     ask(args)

@@ -191,10 +191,21 @@ def test_a_bucket_with_versions_is_told(aws, conform):
 
 
 def test_a_row_that_must_be_named_is_not_chosen_by_a_glob(conform):
-    assert conform.run("--rows", "neuron-*")[0] == 0
-    assert conform.data()["rows"] == {}
+    code, _, err = conform.run("--rows", "neuron-*")
+    assert code == 2 and "have to be named whole: neuron-" in err and not conform.folder.exists()
+    assert conform.run("--rows", "neuron-*", "--rows", "s3-region")[0] == 2
+    assert conform.run("--rows", "s3-reg*")[0] == 0 and [*conform.verdicts()] == ["s3-region"]
+    code, out, _ = conform.run("--rows", "s3-reg*")
+    assert code == 0 and "0 rows, 0.00 USD at most; 1 are known already" in out
     code, _, err = conform.run("--rows", "no-such-row")
     assert code == 2 and "no-such-row" in err
+
+
+@pytest.mark.parametrize("budget", ["nan", "inf", "-1", "much", ""])
+def test_a_budget_that_limits_nothing_is_refused(aws, conform, budget):
+    mark = aws.mark()
+    code, _, err = conform.run("--rows", "s3-region", f"--budget={budget}")
+    assert code == 2 and "--budget" in err and aws.requests(since=mark) == 0
 
 
 def held(aws, conform, nth, until):
