@@ -8,6 +8,7 @@ from lab import NotTried, refusal, trial
 from trials_runs import Job
 
 NEURON_IMAGE = "pytorch-training-neuronx:2.9.0-neuronx-py312-sdk2.29.1-ubuntu24.04"
+NO_ORDER = "exit status 70|cannot read the order"  # what an agent without its order ends with
 LOST = re.compile(r"Host EC2 \(instance [^)]*\) terminated\.|Your Spot Task was interrupted")
 
 
@@ -21,6 +22,8 @@ def ran(lab, part, **more):
         raise NotTried(f"stoker run ended with {driver.returncode}, without a job: {' '.join(said.strip().splitlines()[-1:])}")
     # An exit code is in the agent's report alone.
     ends = [row for row in lab.stoker.ask("events", name)[0] if row.get("event") == "attempt.ended"]
+    if any(re.search(NO_ORDER, str(row.get("evidence"))) for row in ends):
+        raise NotTried(f"its agent is there, and has no keys: {ends[-1]['evidence']}")
     has_reported = driver.returncode == 0 and any("exit" in row for row in ends)
     return has_reported, f"the job is {seen[0]}, {seen[1] or 'without a reason'}; stoker run ended with {driver.returncode}; " \
                          f"the agent has {'' if has_reported else 'not '}reported"

@@ -316,18 +316,24 @@ TOOLS = {
 }
 
 # Rows of which nothing can be said where this one is otherwise.
-SILENT = {"neuron-cache-role": ["neuron-cache-locks", "neuron-cache-names", "neuron-words"]}
+SILENT = {"neuron-cache-role": ["neuron-cache-locks", "neuron-cache-names", "neuron-words"],
+          "batch-role": ["batch-entry-point", "batch-helper"], "sagemaker-role": ["sagemaker-again"]}
 
 # Which operation a setting is about, where a fault may be about the same.
 SETTING_OF = {"sagemaker-longest": "CreateTrainingJob"}
 
 
+def silences(one, other):
+    return other in SILENT.get(one, [])
+
+
 def groups():
-    """All of them, so that those of a group can be at once: one fault strikes a request."""
+    """All of them, so that those of a group can be at once: one fault strikes a request, and something can be said of each."""
     made = []
     for each in [each for each in OTHERWISE if each[0] not in LONG + SPOT]:
         about = each[2].get("operation", SETTING_OF.get(each[0], each[0]))
-        group = next((group for group in made if about not in group), None)
+        group = next((group for group in made if about not in group and not any(
+            silences(each[0], row) or silences(row, each[0]) for row, _, _ in group.values())), None)
         if group is None:
             made.append(group := {})
         group[about] = each
