@@ -86,7 +86,7 @@ def test_rows_that_last_long(aws, conform, turned):
     assert conform.left() == []
 
 
-@pytest.mark.skipif(not WHOLE, reason="STOKER_TEST_CONFORM=all takes an hour")
+@pytest.mark.skipif(not WHOLE, reason="STOKER_TEST_CONFORM=all takes a quarter of an hour")
 @pytest.mark.parametrize("row, kind, fields", [each for each in OTHERWISE if each[0] in EVERY])
 def test_what_is_otherwise_turns_its_row_alone(aws, conform, row, kind, fields):
     turn(aws, kind, fields)

@@ -312,8 +312,8 @@ class Front:
 OWN = {"s3": s3.handle, "sts": sts.handle, images.LAYER: images.layer,
        **dict.fromkeys(metadata.HANDLERS, metadata.handle)}
 UNSIGNED = {images.LAYER, *metadata.HANDLERS}
-NAMES = ("TrainingJobName", "jobName", "logGroupName", "SecretId", "Name", "RoleArn", "jobId", "ProcessingJobName",
-         "TransformJobName", "PipelineName", "jobDefinitionName", "jobQueue", "name", "repositoryName", "RoleName",
+NAMES = ("TrainingJobName", "jobName", "logGroupName", "SecretId", "Name", "PipelineName", "RoleArn", "jobId",
+         "ProcessingJobName", "TransformJobName", "jobDefinitionName", "jobQueue", "name", "repositoryName", "RoleName",
          "PolicySourceArn", "QuotaCode", "LaunchTemplateName")
 
 
