@@ -134,6 +134,9 @@ def test_a_word_is_a_number_where_the_machine_is_known(project):
 def test_accelerate_starts_one_by_cpu_and_none_by_multi_gpu_for_one(project):
     plan = plan_of(project, "accelerate launch --cpu --num_processes 8 t.py", resources={"instance": "m5.4xlarge"})
     assert train(plan)["processes"]["per_node"] == 1 and "--cpu" in train(plan)["processes"]["reason"]
+    command = "accelerate launch --cpu --mpirun_hostfile hosts --num_processes 8 t.py"
+    phase = train(plan_of(project, command, resources={"instance": "m5.4xlarge"}))
+    assert phase["processes"]["per_node"] == 8 and phase["command"] == command.split(" ")
     for command in ("accelerate launch --multi_gpu t.py", "accelerate launch --num_processes 1 --multi-gpu t.py"):
         text, = problems(project, command.split(), resources={"instance": "g5.xlarge"})
         assert "no --multi_gpu for one worker" in text

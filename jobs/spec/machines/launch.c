@@ -21,13 +21,14 @@ static void read_options(const struct words *words, const struct launch_place *p
 {
 	const struct launcher *launcher = place->launcher;
 	struct option option;
+	bool by_cpu = false, by_mpirun = false;
 
 	for (size_t at = place->first; launch_option_next(words, place, &at, &option);) {
 		const char *word = words->list[option.at];
 		bool by_file = launcher->file && launch_option_is(word, launcher->file, NULL);
 
-		ret->is_alone = ret->is_alone ||
-				(launcher->counts_all && launch_option_is(word, "cpu", NULL));
+		by_cpu = by_cpu || (launcher->counts_all && launch_option_is(word, "cpu", NULL));
+		by_mpirun = by_mpirun || by_file || launch_option_is(word, "mpirun-hostfile", NULL);
 		ret->is_multi = ret->is_multi || launch_option_is(word, "multi-gpu", NULL);
 		if (launch_option_is(word, launcher->nodes, NULL))
 			copy_value(ret->nodes, option.value);
@@ -41,6 +42,7 @@ static void read_options(const struct words *words, const struct launch_place *p
 		ret->at = launch_words_argument(words, option.value ? option.value_at : option.at);
 		copy_value(ret->how, by_file ? "" : option.value);
 	}
+	ret->is_alone = by_cpu && !by_mpirun;
 }
 
 struct launch launch_find(const json_t *command)

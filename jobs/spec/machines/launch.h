@@ -12,8 +12,9 @@
  * `accelerate launch` counts the workers of all machines (--num_processes) and takes no variable;
  * what its options and its configuration file leave out it looks for itself: the GPUs that it sees,
  * one machine. It starts one worker whatever the number, unless it sees several GPUs or an option
- * such as --multi_gpu says that there are more; with --cpu always. Both spellings of an option, no
- * abbreviations: src/accelerate/commands/launch.py of accelerate 0.20 to 1.4.
+ * such as --multi_gpu says that there are more; with --cpu always, unless mpirun starts them
+ * (--mpirun_hostfile, or its configuration file). Both spellings of an option, no abbreviations:
+ * src/accelerate/commands/launch.py of accelerate 0.20 to 1.4.
  */
 #ifndef STK_SPEC_MACHINES_LAUNCH_H
 #define STK_SPEC_MACHINES_LAUNCH_H
